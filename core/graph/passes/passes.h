@@ -1,0 +1,24 @@
+#pragma once
+// The passes over graphs: each a free function, graph in, graph out, in a file of its name.
+#include <string>
+
+#include "graph/graph.h"
+
+namespace kerf::graph {
+
+// Removes nodes whose results nobody reads (effects and inputs stay).
+Graph remove_dead_nodes(const Graph& graph);
+
+// One node for equal nodes (op, operands, attributes); random draws and effects are never joined.
+Graph eliminate_common_nodes(const Graph& graph);
+
+// Views of views become one, identity views and casts vanish, expand of constants folds into apply operands,
+// transposed operands of matrix products stay views (the library takes strides).
+Graph simplify_views(const Graph& graph);
+
+// Every composite becomes pointwise, reduce, view and gather nodes, computed in f32 (f64 for f64) with one
+// rounding at the end, in the formulation that eager's kernels use. Composites that the target routes to a
+// library become externs.
+Graph expand_composites(const Graph& graph);
+
+}  // namespace kerf::graph
