@@ -1,0 +1,44 @@
+#pragma once
+// Runs a Plan. One Executor per Plan; calls from several threads are safe (each call has its own frame).
+//
+// A call: evaluate sizes of a new shape (cached ShapeRecord), check inputs against the Plan, take an arena,
+// run the steps, hand the outputs over. Launches are split over the threads of torch's OpenMP runtime when
+// the work pays. Errors: IndexError for a failed check in a kernel (names kernel, source line, index and
+// bound); UserError for inputs that do not fit the Plan; RuntimeError when an extern returns another dtype,
+// shape or strides than the Plan promised.
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/plan.h"
+#include "runtime/tensor.h"
+
+namespace kerf::runtime {
+
+// One argument of a call: a tensor, or an integer for a SymInt input.
+struct CallInput {
+  TensorRef tensor;
+  int64_t integer = 0;
+};
+
+// One result: a host tensor (a new reference), an integer, or none.
+struct CallOutput {
+  target::ProgramOutput::Kind kind = target::ProgramOutput::Kind::none;
+  HostTensor tensor = nullptr;
+  int64_t integer = 0;
+};
+
+class Executor {
+ public:
+  explicit Executor(std::shared_ptr<const Plan> plan);
+  ~Executor();
+  std::vector<CallOutput> run(Host& host, std::span<const CallInput> inputs);
+  // Bytes of the arena plus outputs for the shapes of the last call.
+  int64_t peak_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kerf::runtime
