@@ -39,10 +39,10 @@ class InternalError : public Error {
 // A text given to a parser does not follow its grammar. `line` and `column` count from 1.
 class ParseError : public UserError {
  public:
-  ParseError(const std::string& message, int line, int column)
-      : UserError("line " + std::to_string(line) + ":" + std::to_string(column) + ": " + message),
-        line(line),
-        column(column) {}
+  ParseError(const std::string& message, int at_line, int at_column)
+      : UserError("line " + std::to_string(at_line) + ":" + std::to_string(at_column) + ": " + message),
+        line(at_line),
+        column(at_column) {}
   int line;
   int column;
 };

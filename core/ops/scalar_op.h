@@ -88,4 +88,8 @@ std::optional<DType> result_dtype(ScalarOp op, std::span<const DType> operands);
 // Evaluates with the meaning that every target must reproduce (within `ulp` for inexact rows).
 Scalar evaluate(ScalarOp op, DType result, std::span<const Scalar> operands);
 
+// Whether a kMayFail operation fails on these operands: an integer divisor of zero, an index outside its bound. The
+// caller reports it; `evaluate` gives 0 there. False for every other row.
+bool fails(ScalarOp op, DType result, std::span<const Scalar> operands);
+
 }  // namespace kerf::ops
