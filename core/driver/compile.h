@@ -1,0 +1,61 @@
+#pragma once
+// compile: Graph -> Compiled, the whole pipeline for the CPU target. pipeline.cpp is the list of its stages.
+//
+// Thread-safe: any number of compiles may run at the same time, each with its own sym::Context.
+// Errors: InternalError names the pass and the file with the replay command; RuntimeError when LLVM says no. What cannot
+// be compiled becomes an extern step listed in the report.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "runtime/executor.h"
+#include "runtime/plan.h"
+
+namespace kerf::driver {
+
+struct CompileOptions {
+  bool fallback_random = false;  // random values and generator state as eager's
+  bool use_cache = true;         // disk cache of plans and kernels
+  int opt_level = 2;             // 0 or 2: LLVM code generation
+  bool keep_text = false;        // keep kernel texts in the report
+  std::string dump_dir;          // numbered dumps of every stage; empty: none
+};
+
+struct ExternRecord {
+  std::string op;
+  std::string reason;
+  std::string source;
+};
+
+struct KernelRecord {
+  std::string name;
+  std::vector<std::string> sources;  // the user's lines
+  std::string text;                  // loop IR
+  int64_t bytes = 0;                 // read and written by one launch, for the hinted sizes
+};
+
+struct CompileReport {
+  std::string target;
+  int64_t nodes = 0;
+  int64_t kernels = 0;
+  int64_t unique_kernels = 0;
+  std::vector<KernelRecord> kernel_records;
+  std::vector<ExternRecord> externs;
+  std::vector<std::pair<std::string, double>> seconds;  // stage, seconds, in order
+  int64_t peak_bytes = 0;
+  bool cache_hit = false;
+  std::string source_text;           // texts of all IRs, when keep_text
+};
+
+struct Compiled {
+  std::shared_ptr<const runtime::Plan> plan;
+  std::shared_ptr<runtime::Executor> executor;
+  CompileReport report;
+};
+
+Compiled compile(const graph::Graph& graph, std::shared_ptr<sym::Context> context, const CompileOptions& options);
+
+}  // namespace kerf::driver
