@@ -1,0 +1,55 @@
+#pragma once
+// How an index expression depends on axes: coefficients, density, inversion. Pure analyses of expressions.
+//
+// Worked example, axes i < 8 and j < 64:
+//   64*i + j      affine, coefficients (64, 1); dense: its values are 0 .. 511, each met once
+//   i + 8*j       affine, coefficients (1, 8); dense, with i the fast axis
+//   128*i + j     affine, not dense (it skips)
+//   64*i          affine and dense over i alone; j is free
+//   (j + 3) % 64  not affine in j
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sym/expr.h"
+#include "sym/facts.h"
+
+namespace kerf::axis {
+
+struct AxisInfo {
+  sym::Expr symbol;
+  sym::Expr extent;
+};
+
+// expr = sum(coefficients[k] * axes[k]) + rest, where neither the coefficients nor rest mention an axis.
+struct LinearForm {
+  std::vector<sym::Expr> coefficients;
+  sym::Expr rest;
+};
+std::optional<LinearForm> linear_form(sym::Expr expr, std::span<const AxisInfo> axes);
+
+// One place of a mixed-radix number: axes[axis] has this stride.
+struct Digit {
+  size_t axis;
+  sym::Expr stride;
+};
+
+// The digits of a dense expression, fastest first: stride 1, then stride * extent of the one before, and so on; rest is
+// zero. Axes of extent 1 and axes it does not mention are left out. nullopt when it is not affine, skips, or overlaps.
+std::optional<std::vector<Digit>> dense_digits(sym::Expr expr, std::span<const AxisInfo> axes, const sym::Facts& facts);
+
+// Solves dense(axes) == position for the axes of the digits: axis = (position // stride) % extent, simplified. `position`
+// lies in [0, product of the digits' extents).
+std::vector<sym::Substitution> invert(std::span<const Digit> digits, std::span<const AxisInfo> axes,
+                                      sym::Expr position, const sym::Facts& facts);
+
+// The product of the extents.
+sym::Expr extent_product(sym::Context& context, std::span<const AxisInfo> axes);
+
+// Row-major position: the last axis is the fastest.
+sym::Expr row_major(sym::Context& context, std::span<const AxisInfo> axes);
+
+// The change of `expr` when `symbol` grows by one, if that is the same everywhere; nullopt otherwise.
+std::optional<sym::Expr> stride_over(sym::Expr expr, sym::Expr symbol);
+
+}  // namespace kerf::axis
