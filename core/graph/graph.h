@@ -9,9 +9,9 @@
 //     except `assign`, which stands for the write-back into a graph input.
 //   * `apply` broadcasts its operands by the usual trailing-dimension rule. Operands have the dtypes that the
 //   op's row
-//     demands (the importer inserts casts); f16 and bf16 stand for: computed in f32, rounded once.
-//   * `reduce` removes the reduced dimensions (a keepdim is a reshape after it). f16 and bf16 accumulate in
-//   f32.
+//     demands. Arithmetic (apply, reduce, scan) is never done in f16 or bf16: the importer casts to f32, computes,
+//     and rounds once by a cast. `cast` to the dtype it already has is a copy (aten.clone).
+//   * `reduce` removes the reduced dimensions (a keepdim is a reshape after it).
 //   * Views (permute, reshape, expand, slice, flip) are index maps: they never own memory.
 //   * Composites (softmax, layer_norm, ...) are whole nodes until expand_composites; a node may be a
 //   torch-level
@@ -85,10 +85,26 @@ struct TensorType {
 };
 
 enum class Attr : uint8_t {
-#define ATTRIBUTE(name) name,
+#define ATTRIBUTE(name, kind) name,
 #include "graph/attributes.def"
 #undef ATTRIBUTE
 };
+
+// Which alternative of AttrValue an attribute holds.
+enum class AttrKind : uint8_t {
+  boolean,
+  integer,
+  number,
+  dtype,
+  scalar,
+  string,
+  expression,
+  integers,
+  expressions,
+  operation,  // ScalarOp for apply, ReduceOp for reduce and scan
+  arguments
+};
+AttrKind kind_of(Attr attr);
 std::string_view to_text(Attr attr);
 std::optional<Attr> attr_from_text(std::string_view text);
 
