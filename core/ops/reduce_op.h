@@ -23,9 +23,9 @@ enum class ReduceOp : uint8_t {
 
 struct ReduceInfo {
   std::string_view text;
-  int yields = 1;            // 2 for argmin and argmax: value, index
-  bool index_result = false; // result is the index (i64), not the value
-  bool boolean = false;      // over bool only
+  int yields = 1;             // 2 for argmin and argmax: value, index
+  bool index_result = false;  // result is the index (i64), not the value
+  bool boolean = false;       // over bool only
 };
 
 const ReduceInfo& info(ReduceOp op);

@@ -37,8 +37,8 @@ enum class Typing : uint8_t {
 enum Flags : uint16_t {
   kPure = 0,
   kCommutative = 1,
-  kAssociative = 2,   // exactly; never set for floating-point sums
-  kMayFail = 4,       // reports a run-time error through the kernel's error record (check_index, x // 0)
+  kAssociative = 2,  // exactly; never set for floating-point sums
+  kMayFail = 4,      // reports a run-time error through the kernel's error record (check_index, x // 0)
 };
 
 // How codegen/llvm emits the op.
@@ -69,11 +69,11 @@ struct OpInfo {
   int arity = 1;
   Typing types = Typing::same_float;
   uint16_t flags = kPure;
-  Domain domain = {};      // sampled by property and numeric tests, besides special values
-  double ulp = 0.5;        // largest error of any target against the exact result, f32
+  Domain domain = {};  // sampled by property and numeric tests, besides special values
+  double ulp = 0.5;    // largest error of any target against the exact result, f32
   Evaluator eval = nullptr;
   LlvmRow llvm = {};
-  int cost = 1;            // vector instructions of an f32 lane, for the scheduler's recompute decisions
+  int cost = 1;  // vector instructions of an f32 lane, for the scheduler's recompute decisions
   std::string_view help = {};
 };
 

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Checks the length of files: fails beyond the hard limits, names those worth talking about.
+
+    scripts/check_sizes.py [ROOT]
+
+Tables (.def) and golden files have no limit. The Python package is measured as a whole.
+"""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Limit(NamedTuple):
+    talk: int
+    stop: int
+
+
+SOURCE = Limit(500, 1000)
+HEADER = Limit(250, 400)
+PACKAGE = Limit(2500, 3500)
+LIMITS = {".cpp": SOURCE, ".py": SOURCE, ".sh": SOURCE, ".h": HEADER}
+FOLDERS = ("core", "bindings", "python", "tests", "scripts", "examples", "benchmarks")
+
+
+def line_count(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def measure(root: Path) -> list[tuple[str, int, Limit]]:
+    """(what, lines, limit) of every limited file and of the Python package."""
+    sizes = [
+        (str(path.relative_to(root)), line_count(path), LIMITS[path.suffix])
+        for folder in FOLDERS
+        for path in sorted((root / folder).rglob("*"))
+        if path.suffix in LIMITS and path.is_file()
+    ]
+    package = sum(lines for what, lines, _ in sizes if what.startswith("python/"))
+    return [*sizes, ("python/ in all", package, PACKAGE)]
+
+
+def main() -> int:
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    sizes = measure(root)
+    stops = 0
+    for what, lines, limit in sizes:
+        if lines > limit.stop:
+            stops += 1
+            print(f"{what}: {lines} lines, over the limit of {limit.stop}: split it")
+        elif lines > limit.talk:
+            print(f"{what}: {lines} lines, over {limit.talk}: worth a talk (limit {limit.stop})")
+    print(f"sizes: {len(sizes) - 1} files, {stops} over a limit")
+    return 1 if stops or len(sizes) == 1 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
