@@ -1,6 +1,6 @@
 #pragma once
-// Evaluation on integers. `evaluate` walks the expression; `Program` compiles many expressions over the same
-// symbols once, for the executor's sizes and the interpreter's indices.
+// Evaluation on integers. `evaluate` walks the expression; `EvalProgram` compiles many expressions over the
+// same symbols once, for the executor's sizes and the interpreter's indices.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,7 +14,7 @@ namespace kerf::sym {
 // nullopt on overflow or division by zero.
 std::optional<int64_t> evaluate(Expr expr, const std::function<int64_t(const Symbol&)>& value_of);
 
-int64_t floor_div_int(int64_t a, int64_t b);  // b != 0
+int64_t floor_div_int(int64_t a, int64_t b);  // b != 0, and not the minimum by -1
 int64_t mod_int(int64_t a, int64_t b);        // b != 0
 
 // A straight-line register program: `inputs` are bound to the first registers, each expression of `outputs`
@@ -30,6 +30,7 @@ class EvalProgram {
   size_t register_count() const { return register_count_; }
 
  private:
+  class Builder;
   struct Instruction {
     Kind kind;
     uint32_t destination, left, right;

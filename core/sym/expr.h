@@ -6,8 +6,10 @@
 //     pointers are equal. Mixing contexts is a bug (checked where cheap).
 //   * Order is structural (`compare`), never by address: the same computation prints the same text in every
 //     run. Symbols order by kind, then by name with numbers compared as numbers (p2 < p10).
-//   * Canonical sums: n-ary, sorted, like terms joined, one constant last; each term is an atom, a product, or
-//     `constant * product`. Products of sums are multiplied out. So `64*i + j`, never `i*64 + j`.
+//   * Canonical sums: n-ary, sorted, like terms joined, one constant last; each term is an atom, a product,
+//   or
+//     `constant * product`. Products of sums are multiplied out up to kMaxExpandedTerms terms; a larger one
+//     stays a product of sums. So `64*i + j`, never `i*64 + j`.
 //   * The builders fold only what is always true (over all integers; divisor non-zero). What needs ranges or
 //     divisibility is `simplify(expr, facts)` (simplify.h).
 //   * `floor_div` rounds towards minus infinity, `mod` has the sign of the divisor; both as in Python.
@@ -49,8 +51,11 @@ struct Node {
   const Symbol* symbol = nullptr;  // Kind::symbol
   const Node* const* operands = nullptr;
   uint32_t operand_count = 0;
-  uint64_t hash = 0;               // structural, equal in every run
+  uint64_t hash = 0;  // structural, equal in every run
   Context* context = nullptr;
+  const Symbol* lead = nullptr;  // the first symbol met in operand order, null when there is none
+  uint64_t symbol_mask = 0;      // bit id % 64 of every symbol mentioned
+  bool as_written = false;       // a product that could not be folded; an atom (products.h)
 };
 
 class Expr {
@@ -82,7 +87,11 @@ class Expr {
   const Node* node_ = nullptr;
 };
 
-// Total structural order.
+// Two sums are multiplied out when that makes at most so many terms.
+inline constexpr size_t kMaxExpandedTerms = 64;
+
+// Total structural order (docs/sym.md): by leading symbol, then symbols before products before quotients
+// before remainders, long strides first; constants last.
 std::strong_ordering compare(Expr a, Expr b);
 struct Less {
   bool operator()(Expr a, Expr b) const { return compare(a, b) < 0; }
