@@ -22,12 +22,14 @@ class Builder {
   ValueId input(int index, TensorType type);
   ValueId constant(Scalar value);
   ValueId full(const std::vector<sym::Expr>& shape, Scalar value);
-  ValueId iota(sym::Expr length, sym::Expr start, sym::Expr step, DType dtype);
+  ValueId iota(sym::Expr length, sym::Expr start, sym::Expr step, DType dtype);  // i64, then a cast
+  ValueId size_value(sym::Expr size);  // an integer expression over sizes as a 0-d i64
 
   // pointwise; operands broadcast
   ValueId apply(ops::ScalarOp op, std::initializer_list<ValueId> operands);
   ValueId apply(ops::ScalarOp op, std::span<const ValueId> operands);
   ValueId cast(ValueId value, DType dtype);  // the value itself when it has that dtype
+  ValueId copy(ValueId value, DType dtype);  // always a node: memory of its own
 
   ValueId reduce(ops::ReduceOp op, ValueId value, std::vector<int64_t> dims, bool keepdim = false);
 
