@@ -145,7 +145,8 @@ void order_axes(State& state) {
   std::vector<DomainAxis> ordered;
   std::vector<uint32_t> bindings;
   for (const DomainAxis& axis : state.axes)
-    if (std::find(bindings.begin(), bindings.end(), axis.binding) == bindings.end()) bindings.push_back(axis.binding);
+    if (std::find(bindings.begin(), bindings.end(), axis.binding) == bindings.end())
+      bindings.push_back(axis.binding);
   for (uint32_t binding : bindings) {
     std::vector<DomainAxis> group;
     for (const DomainAxis& axis : state.axes) {
@@ -170,8 +171,8 @@ void order_axes(State& state) {
 
 }  // namespace
 
-Canonical canonicalize(std::span<const DomainAxis> axes, std::span<const DomainAccess> accesses, sym::Facts facts,
-                       const FreshSymbol& fresh, const CanonicalOptions& options) {
+Canonical canonicalize(std::span<const DomainAxis> axes, std::span<const DomainAccess> accesses,
+                       sym::Facts facts, const FreshSymbol& fresh, const CanonicalOptions& options) {
   State state{{axes.begin(), axes.end()}, {accesses.begin(), accesses.end()}, {}, {}, std::move(facts)};
   for (const DomainAxis& axis : axes) {
     state.map.push_back({axis.symbol, axis.symbol});

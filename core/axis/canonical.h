@@ -39,17 +39,17 @@ struct DomainGuard {
 };
 
 struct Canonical {
-  std::vector<DomainAxis> axes;              // per binding outermost first; bindings in the order they were given
-  std::vector<sym::Substitution> map;        // every old symbol over the new axes
+  std::vector<DomainAxis> axes;        // per binding outermost first; bindings in the order they were given
+  std::vector<sym::Substitution> map;  // every old symbol over the new axes
   std::vector<DomainGuard> guards;
-  std::vector<size_t> derived;               // accesses that are not affine in the axes
+  std::vector<size_t> derived;  // accesses that are not affine in the axes
 };
 
 struct CanonicalOptions {
   bool allow_guards = false;
 };
 
-Canonical canonicalize(std::span<const DomainAxis> axes, std::span<const DomainAccess> accesses, sym::Facts facts,
-                       const FreshSymbol& fresh, const CanonicalOptions& options = {});
+Canonical canonicalize(std::span<const DomainAxis> axes, std::span<const DomainAccess> accesses,
+                       sym::Facts facts, const FreshSymbol& fresh, const CanonicalOptions& options = {});
 
 }  // namespace kerf::axis

@@ -64,11 +64,12 @@ void collect_cut_points(Expr expr, int64_t weight, std::vector<CutPoint>& out) {
             out.end());
 }
 
-std::optional<Cut> cut_range(Expr extent, std::span<const CutPoint> points, const sym::Facts& facts, bool allow_guard,
-                             const FreshSymbol& fresh) {
+std::optional<Cut> cut_range(Expr extent, std::span<const CutPoint> points, const sym::Facts& facts,
+                             bool allow_guard, const FreshSymbol& fresh) {
   std::vector<CutPoint> wanted;
   for (const CutPoint& p : points) {
-    auto same = std::find_if(wanted.begin(), wanted.end(), [&](const CutPoint& w) { return w.point == p.point; });
+    auto same =
+        std::find_if(wanted.begin(), wanted.end(), [&](const CutPoint& w) { return w.point == p.point; });
     if (same == wanted.end()) {
       wanted.push_back(p);
     } else {

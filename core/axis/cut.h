@@ -20,7 +20,7 @@ namespace kerf::axis {
 
 // A point where a range must (or would like to) be cut, with the bytes of the accesses that ask for it.
 struct CutPoint {
-  sym::Expr axis;   // the range's symbol
+  sym::Expr axis;  // the range's symbol
   sym::Expr point;
   int64_t weight = 0;
 };
@@ -32,8 +32,8 @@ void collect_cut_points(sym::Expr expr, int64_t weight, std::vector<CutPoint>& o
 struct Cut {
   std::vector<sym::Expr> symbols;  // outermost first
   std::vector<sym::Expr> extents;
-  sym::Expr value;                 // the range's symbol in terms of the digits
-  bool guarded = false;            // value < extent must be checked
+  sym::Expr value;       // the range's symbol in terms of the digits
+  bool guarded = false;  // value < extent must be checked
 };
 
 // Makes a new axis symbol; called once per digit, outermost first.

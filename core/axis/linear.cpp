@@ -22,7 +22,8 @@ std::optional<LinearForm> linear_form(Expr expr, std::span<const AxisInfo> axes)
   return form;
 }
 
-std::optional<std::vector<Digit>> dense_digits(Expr expr, std::span<const AxisInfo> axes, const sym::Facts& facts) {
+std::optional<std::vector<Digit>> dense_digits(Expr expr, std::span<const AxisInfo> axes,
+                                               const sym::Facts& facts) {
   std::optional<LinearForm> form = linear_form(expr, axes);
   if (!form || !form->rest.is_constant(0)) return std::nullopt;
   std::vector<size_t> open;
@@ -43,8 +44,8 @@ std::optional<std::vector<Digit>> dense_digits(Expr expr, std::span<const AxisIn
   return digits;
 }
 
-std::vector<sym::Substitution> invert(std::span<const Digit> digits, std::span<const AxisInfo> axes, Expr position,
-                                      const sym::Facts& facts) {
+std::vector<sym::Substitution> invert(std::span<const Digit> digits, std::span<const AxisInfo> axes,
+                                      Expr position, const sym::Facts& facts) {
   std::vector<sym::Substitution> map;
   for (size_t d = 0; d < digits.size(); ++d) {
     const AxisInfo& axis = axes[digits[d].axis];

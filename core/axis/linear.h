@@ -36,7 +36,8 @@ struct Digit {
 
 // The digits of a dense expression, fastest first: stride 1, then stride * extent of the one before, and so on; rest is
 // zero. Axes of extent 1 and axes it does not mention are left out. nullopt when it is not affine, skips, or overlaps.
-std::optional<std::vector<Digit>> dense_digits(sym::Expr expr, std::span<const AxisInfo> axes, const sym::Facts& facts);
+std::optional<std::vector<Digit>> dense_digits(sym::Expr expr, std::span<const AxisInfo> axes,
+                                               const sym::Facts& facts);
 
 // Solves dense(axes) == position for the axes of the digits: axis = (position // stride) % extent, simplified. `position`
 // lies in [0, product of the digits' extents).

@@ -31,6 +31,9 @@ struct ProgramBuffer {
 struct Launch {
   Kernel kernel;
   std::vector<target::BufferIndex> arguments;  // program buffer of each kernel buffer that is not local, in order
+  // Iterations of the loops around the kernel's body are known to be independent (a fused group); scheduling need not
+  // prove it. Not part of the text form.
+  bool outer_is_parallel = false;
 };
 
 struct Program {

@@ -1,0 +1,272 @@
+#include "sched/align.h"
+
+#include <algorithm>
+
+#include "axis/cut.h"
+#include "sym/simplify.h"
+
+namespace kerf::sched {
+
+using axis::AxisInfo;
+using axis::Digit;
+using sym::Expr;
+
+namespace {
+
+std::vector<AxisInfo> infos_of(const std::vector<RootAxis>& axes) {
+  std::vector<AxisInfo> infos;
+  for (const RootAxis& axis : axes) infos.push_back({axis.symbol, axis.extent});
+  return infos;
+}
+
+std::vector<AxisInfo> infos_of(const std::vector<RootAxis>& axes, bool inner) {
+  std::vector<AxisInfo> infos;
+  for (const RootAxis& axis : axes)
+    if (axis.inner == inner) infos.push_back({axis.symbol, axis.extent});
+  return infos;
+}
+
+Expr digits_product(const std::vector<Digit>& digits, std::span<const AxisInfo> axes, sym::Context& context) {
+  Expr product = context.constant(1);
+  for (const Digit& digit : digits) product = product * axes[digit.axis].extent;
+  return product;
+}
+
+bool mentions_any(Expr expr, const std::vector<AxisInfo>& axes) {
+  return std::any_of(axes.begin(), axes.end(),
+                     [&](const AxisInfo& a) { return sym::mentions(expr, a.symbol); });
+}
+
+Expr fresh_root(sym::Context& context, uint32_t& counter) {
+  return context.symbol("a" + std::to_string(counter++), sym::SymbolKind::axis);
+}
+
+// One alignment in progress: the nest's axes fall into solved ones (digits of the shared index) and free ones.
+struct Solver {
+  Alignment result;
+  const Nest& nest;
+  sym::Context& context;
+  std::vector<AxisInfo> free_kept, free_reduced;
+
+  Expr solved(Expr axis) const {
+    for (const sym::Substitution& s : result.member.map)
+      if (s.from == axis) return s.to;
+    return Expr();
+  }
+
+  // Cuts the root axes so that kept and reduced axes of the nest lie on different ones, and marks those of the reduced
+  // as inner. False if some root axis serves both.
+  bool split_rows() {
+    std::vector<axis::CutPoint> points;
+    for (const sym::Substitution& s : result.member.map) axis::collect_cut_points(s.to, 1, points);
+    std::vector<RootAxis> axes;
+    for (const RootAxis& root : result.axes) {
+      std::vector<axis::CutPoint> own;
+      for (const axis::CutPoint& p : points)
+        if (p.axis == root.symbol) own.push_back(p);
+      auto cut = axis::cut_range(root.extent, own, result.facts, false,
+                                 [&] { return fresh_root(context, result.next_symbol); });
+      if (!cut) {
+        axes.push_back(root);
+        continue;
+      }
+      for (size_t i = 0; i < cut->symbols.size(); ++i) {
+        axes.push_back({cut->symbols[i], cut->extents[i], false});
+        result.facts.set_extent(cut->symbols[i], cut->extents[i]);
+      }
+      result.group_change.push_back({root.symbol, cut->value});
+    }
+    result.axes = std::move(axes);
+    for (sym::Substitution& s : result.member.map)
+      s.to = sym::simplify(sym::substitute(s.to, result.group_change), result.facts);
+    for (RootAxis& root : result.axes) {
+      bool in_kept = false, in_reduced = false;
+      for (const AxisInfo& axis : nest.kept) {
+        Expr value = solved(axis.symbol);
+        in_kept = in_kept || (value.valid() && sym::mentions(value, root.symbol));
+      }
+      for (const AxisInfo& axis : nest.reduced) {
+        Expr value = solved(axis.symbol);
+        in_reduced = in_reduced || (value.valid() && sym::mentions(value, root.symbol));
+      }
+      if (in_kept && in_reduced) return false;
+      root.inner = in_reduced;
+    }
+    return true;
+  }
+
+  // New inner axes for the nest's free axes.
+  void add_inner(const std::vector<AxisInfo>& axes) {
+    for (const AxisInfo& axis : axes) {
+      Expr symbol = fresh_root(context, result.next_symbol);
+      result.axes.push_back({symbol, axis.extent, true});
+      result.facts.set_extent(symbol, axis.extent);
+      result.member.map.push_back({axis.symbol, symbol});
+    }
+    result.broadcasts = true;
+  }
+
+  // The nest's free axes walk the group's inner axes in row-major order.
+  bool unify_inner(const std::vector<AxisInfo>& axes) {
+    std::vector<AxisInfo> inner = infos_of(result.axes, true);
+    Expr wanted = axis::extent_product(context, axes);
+    if (!sym::provably_equal(wanted, axis::extent_product(context, inner), result.facts)) return false;
+    sym::Facts facts = result.facts;
+    for (const AxisInfo& axis : axes) facts.set_extent(axis.symbol, axis.extent);
+    auto digits = axis::dense_digits(axis::row_major(context, axes), axes, facts);
+    if (!digits) return false;
+    for (const sym::Substitution& s : axis::invert(*digits, axes, axis::row_major(context, inner), facts))
+      result.member.map.push_back(s);
+    for (const AxisInfo& axis : axes)
+      if (!solved(axis.symbol).valid()) result.member.map.push_back({axis.symbol, context.constant(0)});
+    return true;
+  }
+};
+
+bool align_flexible(Solver& solver) {
+  if (!solver.nest.reduces()) {
+    if (!solver.free_kept.empty()) solver.add_inner(solver.free_kept);
+    solver.result.member.is_full = !solver.free_kept.empty();
+    return true;
+  }
+  if (!solver.free_kept.empty()) return false;
+  bool some_solved = false;
+  for (const AxisInfo& axis : solver.nest.reduced)
+    some_solved =
+        some_solved || (solver.solved(axis.symbol).valid() && !solver.solved(axis.symbol).is_constant());
+  if (some_solved && !solver.free_reduced.empty()) return false;
+  if (!solver.split_rows()) return false;
+  if (!solver.free_reduced.empty()) solver.add_inner(solver.free_reduced);
+  solver.result.member.is_full = true;
+  return true;
+}
+
+// The group already has inner axes: the nest must keep all outer axes and use all inner axes or none.
+bool align_rows(Solver& solver) {
+  const Nest& nest = solver.nest;
+  std::vector<AxisInfo> outer = infos_of(solver.result.axes, false),
+                        inner = infos_of(solver.result.axes, true);
+  if (nest.reduces() && !solver.free_kept.empty()) return false;
+  const std::vector<AxisInfo>& free = nest.reduces() ? solver.free_reduced : solver.free_kept;
+  if (!free.empty()) {
+    // A free axis may only take the place of inner axes that nothing solved uses yet.
+    for (const sym::Substitution& s : solver.result.member.map)
+      if (mentions_any(s.to, inner)) return false;
+    if (!solver.unify_inner(free)) return false;
+  }
+  bool any_inner = false;
+  for (const AxisInfo& axis : nest.kept) {
+    Expr value = solver.solved(axis.symbol);
+    if (mentions_any(value, inner)) {
+      any_inner = true;
+      if (nest.reduces()) return false;
+    }
+  }
+  for (const AxisInfo& axis : nest.reduced)
+    if (mentions_any(solver.solved(axis.symbol), outer)) return false;
+  solver.result.member.is_full = nest.reduces() || any_inner;
+  const sym::Facts& facts = solver.result.facts;
+  Expr outer_count = axis::extent_product(solver.context, outer),
+       inner_count = axis::extent_product(solver.context, inner);
+  Expr kept_count = axis::extent_product(solver.context, nest.kept);
+  if (!nest.reduces()) {
+    Expr expected = any_inner ? outer_count * inner_count : outer_count;
+    return sym::provably_equal(kept_count, expected, facts);
+  }
+  return sym::provably_equal(kept_count, outer_count, facts) &&
+         sym::provably_equal(axis::extent_product(solver.context, nest.reduced), inner_count, facts);
+}
+
+}  // namespace
+
+bool Group::is_flexible() const {
+  return std::none_of(axes.begin(), axes.end(), [](const RootAxis& axis) { return axis.inner; }) &&
+         std::none_of(members.begin(), members.end(), [](const Member& m) { return m.nest.reduces(); });
+}
+
+std::vector<AxisInfo> Group::axis_infos() const { return infos_of(axes); }
+
+std::optional<Alignment> align(const Group& group, const Nest& nest, Expr position, Expr index) {
+  sym::Context& context = position.context();
+  std::vector<AxisInfo> all = nest.all_axes(), root = infos_of(group.axes);
+  Solver solver{{}, nest, context, {}, {}};
+  solver.result.axes = group.axes;
+  solver.result.facts = group.facts;
+  solver.result.next_symbol = group.next_symbol;
+  solver.result.member.nest = nest;
+  sym::Facts facts = group.facts;
+  for (const AxisInfo& axis : all) facts.set_extent(axis.symbol, axis.extent);
+
+  auto digits = axis::dense_digits(index, all, facts);
+  auto root_digits = axis::dense_digits(position, root, facts);
+  if (!digits || !root_digits) return std::nullopt;
+  Expr count = digits_product(*digits, all, context);
+  if (!sym::provably_equal(count, digits_product(*root_digits, root, context), facts)) return std::nullopt;
+  solver.result.member.map = axis::invert(*digits, all, position, facts);
+  auto sort_free = [&](const std::vector<AxisInfo>& axes, std::vector<AxisInfo>& free) {
+    for (const AxisInfo& axis : axes) {
+      if (solver.solved(axis.symbol).valid()) continue;
+      if (axis.extent.is_constant(1)) {
+        solver.result.member.map.push_back({axis.symbol, context.constant(0)});
+      } else {
+        free.push_back(axis);
+      }
+    }
+  };
+  sort_free(nest.kept, solver.free_kept);
+  sort_free(nest.reduced, solver.free_reduced);
+
+  if (group.is_flexible()) {
+    // Its members run over all root axes, so the shared element must as well.
+    if (!sym::provably_equal(count, axis::extent_product(context, root), facts)) return std::nullopt;
+    if (!align_flexible(solver)) return std::nullopt;
+  } else if (!align_rows(solver)) {
+    return std::nullopt;
+  }
+  return std::move(solver.result);
+}
+
+Group seed_group(const Nest& nest, size_t step, const sym::Facts& size_facts) {
+  Group group;
+  group.facts = size_facts;
+  sym::Context& context = *nest.kernel->context;
+  Member member;
+  member.step = step;
+  member.nest = nest;
+  member.is_full = nest.reduces();
+  auto add = [&](const std::vector<AxisInfo>& axes, bool inner) {
+    for (const AxisInfo& axis : axes) {
+      Expr symbol = fresh_root(context, group.next_symbol);
+      group.axes.push_back({symbol, axis.extent, inner});
+      group.facts.set_extent(symbol, axis.extent);
+      member.map.push_back({axis.symbol, symbol});
+    }
+  };
+  add(nest.kept, false);
+  add(nest.reduced, true);
+  group.members.push_back(std::move(member));
+  return group;
+}
+
+void accept(Group& group, Alignment alignment, size_t step) {
+  bool was_flexible = group.is_flexible();
+  group.axes = std::move(alignment.axes);
+  group.facts = std::move(alignment.facts);
+  group.next_symbol = alignment.next_symbol;
+  for (Member& member : group.members) {
+    for (sym::Substitution& s : member.map)
+      s.to = sym::simplify(sym::substitute(s.to, alignment.group_change), group.facts);
+    // A member that ran over all axes of a flexible group runs over the inner ones too, once some are inner.
+    if (was_flexible && !alignment.broadcasts) member.is_full = alignment.member.is_full;
+  }
+  alignment.member.step = step;
+  auto at = std::upper_bound(group.members.begin(), group.members.end(), step,
+                             [](size_t s, const Member& m) { return s < m.step; });
+  group.members.insert(at, std::move(alignment.member));
+}
+
+Expr on_root(const Member& member, Expr index, const sym::Facts& facts) {
+  return sym::simplify(sym::substitute(index, member.map), facts);
+}
+
+}  // namespace kerf::sched

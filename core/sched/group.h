@@ -1,0 +1,59 @@
+#pragma once
+// Groups: which kernels of a Program become one, and on which common axes.
+//
+// A group has root axes, each outer or inner. An outer axis is kept (never reduced) by every member, so everything with
+// the same outer coordinates can be computed together: a value passed from one member to another stays inside one
+// iteration of the outer axes. Inner axes are what a reduction folds, or what a row of values runs over. Members are
+//   scalar   one value per outer point          (a row's maximum, a rescaled sum)
+//   full     a value per outer and inner point   (exp(x - max))
+//   reducing folds all inner axes away            (sum of exp)
+// A flexible group has only outer axes and only pointwise members over all of them; the first reducing or broadcasting
+// member decides which of its axes become inner (cutting them where needed).
+//
+// Example, softmax over x[256, 64]: max and sum reduce the inner axis of 64, exp and div are full members.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "axis/linear.h"
+#include "loop/program.h"
+#include "sched/nest.h"
+#include "sym/facts.h"
+
+namespace kerf::sched {
+
+struct RootAxis {
+  sym::Expr symbol;
+  sym::Expr extent;
+  bool inner = false;
+};
+
+struct Member {
+  size_t step = 0;  // its launch in the program
+  Nest nest;
+  std::vector<sym::Substitution> map;  // every axis of the nest over the root axes
+  bool is_full = false;                // uses the inner axes (a reducing member does so inside its fold)
+};
+
+struct Group {
+  std::vector<RootAxis> axes;
+  std::vector<Member> members;  // in program order
+  uint32_t position = 0;        // where in the program's order it runs
+  uint32_t next_symbol = 0;
+  sym::Facts facts;  // sizes and root axes
+
+  bool is_flexible() const;
+  std::vector<axis::AxisInfo> axis_infos() const;
+};
+
+// The kernels of one program, grouped. Steps that are not simple nests, and externs, are alone.
+struct Grouping {
+  std::vector<Group> groups;                    // only groups of simple nests
+  std::vector<std::optional<size_t>> group_of;  // per step
+  std::vector<uint32_t> position;               // per step without a group: where it runs
+};
+
+Grouping group_kernels(const loop::Program& program);
+
+}  // namespace kerf::sched

@@ -1,0 +1,65 @@
+#include "sched/profit.h"
+
+#include <algorithm>
+
+#include "sched/tuning.h"
+#include "sym/eval.h"
+#include "sym/simplify.h"
+
+namespace kerf::sched {
+
+using sym::Expr;
+
+namespace {
+
+struct Extents {
+  int64_t outer = 1;
+  int64_t inner = 1;
+};
+
+Extents extents_of(const std::vector<RootAxis>& axes, const sym::Facts& facts) {
+  Extents extents;
+  for (const RootAxis& axis : axes)
+    (axis.inner ? extents.inner : extents.outer) *= hinted(axis.extent, facts);
+  return extents;
+}
+
+}  // namespace
+
+int64_t hinted(Expr expr, const sym::Facts& facts) {
+  constexpr int64_t kSizeHint = 64;
+  std::vector<Expr> symbols;
+  sym::collect_symbols(expr, symbols);
+  auto value_of = [&](const sym::Symbol& symbol) {
+    for (Expr s : symbols) {
+      if (&s.symbol() != &symbol) continue;
+      sym::Range range = facts.range(s);
+      int64_t value = kSizeHint;
+      if (range.lo) value = std::max(value, *range.lo);
+      if (range.hi) value = std::min(value, *range.hi);
+      return value;
+    }
+    return kSizeHint;
+  };
+  return sym::evaluate(expr, value_of).value_or(kSizeHint);
+}
+
+bool join_pays(const Group& group, const Alignment& alignment, Expr position) {
+  if (static_cast<int64_t>(group.members.size()) >= tuning::max_group_members) return false;
+  Extents before = extents_of(group.axes, group.facts), after = extents_of(alignment.axes, alignment.facts);
+  if (after.outer >= before.outer) return true;
+  if (after.outer * after.inner <= tuning::small_group_elements) return true;
+  // Outer axes became rows. Where the rows run along memory, each is a vector loop and a grid step; where they run across
+  // it, the lanes come from the outer axes and only the rest is left for threads.
+  Expr index = sym::simplify(sym::substitute(position, alignment.group_change), alignment.facts);
+  bool along = std::any_of(alignment.axes.begin(), alignment.axes.end(), [&](const RootAxis& axis) {
+    if (!axis.inner) return false;
+    auto stride = axis::stride_over(index, axis.symbol);
+    return stride && stride->is_constant(1);
+  });
+  constexpr int64_t kLanes = 16;
+  int64_t steps = along ? after.outer : after.outer / kLanes;
+  return steps >= tuning::min_parallel_rows;
+}
+
+}  // namespace kerf::sched

@@ -1,0 +1,30 @@
+#pragma once
+// Which inner loop each member of a group runs in, and how full values travel between loops. Data only; fuse.cpp emits.
+#include <optional>
+#include <vector>
+
+#include "loop/program.h"
+#include "sched/group.h"
+
+namespace kerf::sched {
+
+enum class Travel : uint8_t { none, reload, recompute, local_row };
+
+struct Placement {
+  int slot = 0;  // members without inner axes: before inner loop `slot`
+  int home = 0;  // full members: the inner loop they run in
+  std::vector<int>
+      loops;  // full members: every loop that computes the value (home first); more than one: recompute
+  Travel travel = Travel::none;
+};
+
+struct Segments {
+  std::vector<Placement> placements;  // per member
+  int loop_count = 0;
+};
+
+// producer[b]: the member that writes program buffer b, or nullopt. stored[b]: it reaches memory.
+Segments plan_segments(const loop::Program& program, const Group& group,
+                       const std::vector<std::optional<size_t>>& producer, const std::vector<bool>& stored);
+
+}  // namespace kerf::sched

@@ -1,0 +1,181 @@
+// Decides how a kernel's loops run on the CPU.
+//
+//   flat     no inner loops: the outer axis walked at stride 1 becomes the vector axis, in chunks spread over threads
+//   rows     inner loops run along memory: they are vector loops, outer axes are the grid
+//   columns  inner loops run across memory (a sum over rows): lanes are neighbouring outer iterations, inner loops serial
+#include <algorithm>
+#include <bit>
+
+#include "axis/linear.h"
+#include "loop/walk.h"
+#include "sched/outer.h"
+#include "sched/profit.h"
+#include "sched/schedule.h"
+#include "sched/tuning.h"
+
+namespace kerf::sched {
+
+using loop::AxisId;
+
+namespace {
+
+struct Chooser {
+  const loop::Kernel& kernel;
+  const target::CpuTarget& target;
+  sym::Facts facts = loop::facts_of(kernel);
+  std::vector<PlacedAccess> accesses = placed_accesses(kernel);
+
+  int64_t extent(AxisId axis) const { return hinted(kernel.axes[axis].extent, facts); }
+
+  // Bytes moved at stride 1 over the axis.
+  int64_t contiguous_bytes(AxisId id) const {
+    int64_t bytes = 0;
+    for (const PlacedAccess& access : accesses) {
+      if (std::find(access.axes.begin(), access.axes.end(), id) == access.axes.end()) continue;
+      auto stride = axis::stride_over(access.index, kernel.axes[id].symbol);
+      if (stride && stride->is_constant(1)) bytes += access.is_store ? 2 * access.bytes : access.bytes;
+    }
+    return bytes;
+  }
+
+  AxisId best_of(const std::vector<AxisId>& axes) const {
+    AxisId best;
+    int64_t best_bytes = -1;
+    for (AxisId axis : axes) {
+      int64_t bytes = contiguous_bytes(axis);
+      if (bytes >= best_bytes) best = axis, best_bytes = bytes;
+    }
+    return best;
+  }
+
+  // Vector instructions of the most expensive value: expensive bodies keep one register per value.
+  int body_cost() const {
+    int cost = 0;
+    for (const loop::Value& value : kernel.values)
+      if (value.kind == loop::ValueKind::apply) cost = std::max(cost, ops::info(value.op).cost);
+    return cost;
+  }
+
+  int lanes(int unroll, AxisId axis) const {
+    constexpr int kElementBytes = 4;  // f32; wider types take several registers
+    constexpr int kExpensive = 10;
+    int width = target.vector_bytes / kElementBytes;
+    int wanted = width * (body_cost() >= kExpensive ? 1 : unroll);
+    const sym::Expr& n = kernel.axes[axis].extent;
+    if (n.is_constant()) {
+      int64_t longest = std::max<int64_t>(n.constant(), 1);
+      wanted = static_cast<int>(
+          std::min<int64_t>(wanted, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest)))));
+    }
+    return wanted;
+  }
+
+  // A chunk that divides the extent if there is one near the target size, so that no chunk has a tail.
+  int64_t chunk_of(AxisId axis, int lane_count) const {
+    const sym::Expr& n = kernel.axes[axis].extent;
+    if (n.is_constant())
+      for (int64_t chunk = 2 * tuning::chunk_elements; chunk >= tuning::chunk_elements / 2;
+           chunk -= lane_count)
+        if (n.constant() % chunk == 0) return chunk;
+    return tuning::chunk_elements;
+  }
+};
+
+void bind_grid(Schedule& schedule, const std::vector<AxisId>& axes) {
+  for (AxisId axis : axes) schedule.decisions.push_back(Bind{axis, loop::Role::grid, 0, Bind::Half::whole});
+}
+
+Schedule flat(const Chooser& choose, std::vector<AxisId> parallel, const std::vector<AxisId>& serial) {
+  Schedule schedule;
+  AxisId vector = choose.best_of(parallel);
+  parallel.erase(std::find(parallel.begin(), parallel.end(), vector));
+  std::vector<AxisId> order = parallel;
+  order.push_back(vector);
+  // Serial axes (colliding scatters) run inside a chunk of the vector axis, which must then be the lanes themselves.
+  order.insert(order.end(), serial.begin(), serial.end());
+  schedule.decisions.push_back(OrderOuter{order});
+  bind_grid(schedule, parallel);
+  int lanes = choose.lanes(2, vector);
+  int64_t chunk = serial.empty() ? choose.chunk_of(vector, lanes) : lanes;
+  if (choose.extent(vector) <= chunk) {
+    schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::whole});
+    return schedule;
+  }
+  schedule.decisions.push_back(Split{vector, chunk});
+  schedule.decisions.push_back(Bind{vector, loop::Role::grid, 0, Bind::Half::outer});
+  schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::inner});
+  return schedule;
+}
+
+Schedule columns(const Chooser& choose, std::vector<AxisId> parallel, AxisId vector,
+                 const std::vector<AxisId>& serial) {
+  Schedule schedule;
+  parallel.erase(std::find(parallel.begin(), parallel.end(), vector));
+  std::vector<AxisId> order = parallel;
+  order.push_back(vector);
+  order.insert(order.end(), serial.begin(), serial.end());
+  schedule.decisions.push_back(OrderOuter{order});
+  bind_grid(schedule, parallel);
+  // Wide lanes use whole cache lines per row, unless that leaves threads without work.
+  int lanes = choose.lanes(4, vector);
+  int64_t others = 1;
+  for (AxisId axis : parallel) others *= choose.extent(axis);
+  int width = choose.target.vector_bytes / 4;
+  while (lanes > width && others * choose.extent(vector) / lanes < tuning::min_parallel_rows) lanes /= 2;
+  if (choose.extent(vector) <= lanes) {
+    schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::whole});
+    return schedule;
+  }
+  schedule.decisions.push_back(Split{vector, lanes});
+  schedule.decisions.push_back(Bind{vector, loop::Role::grid, 0, Bind::Half::outer});
+  schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::inner});
+  return schedule;
+}
+
+Schedule rows(const Chooser& choose, const std::vector<AxisId>& parallel, const std::vector<AxisId>& serial,
+              const std::vector<InnerLoop>& loops) {
+  Schedule schedule;
+  std::vector<AxisId> order = parallel;
+  order.insert(order.end(), serial.begin(), serial.end());
+  if (!order.empty()) schedule.decisions.push_back(OrderOuter{order});
+  bind_grid(schedule, parallel);
+  for (const InnerLoop& inner : loops) {
+    AxisId vector = inner.is_reduce ? choose.best_of(inner.axes) : inner.axes.back();
+    if (inner.is_reduce && vector != inner.axes.back()) schedule.decisions.push_back(ReduceLast{vector});
+    schedule.decisions.push_back(
+        Bind{vector, loop::Role::vector, choose.lanes(inner.is_reduce ? 4 : 2, vector), Bind::Half::whole});
+  }
+  return schedule;
+}
+
+}  // namespace
+
+Schedule choose_schedule(const loop::Kernel& kernel, const target::CpuTarget& target,
+                         const ScheduleOptions& options) {
+  Chooser choose{kernel, target};
+  std::vector<AxisId> parallel, serial;
+  for (AxisId axis : outer_chain(kernel)) {
+    bool independent = options.outer_is_parallel || is_independent(kernel, axis);
+    (independent ? parallel : serial).push_back(axis);
+  }
+  std::vector<InnerLoop> loops = innermost_loops(kernel);
+  if (loops.empty()) {
+    if (!parallel.empty()) return flat(choose, parallel, serial);
+    return {};
+  }
+  if (parallel.empty()) {
+    // No independent outer axis: inner folds may still run along memory.
+    std::vector<InnerLoop> folds;
+    for (const InnerLoop& inner : loops)
+      if (inner.is_reduce) folds.push_back(inner);
+    return rows(choose, parallel, serial, options.outer_is_parallel ? loops : folds);
+  }
+  int64_t along = 0;
+  for (const InnerLoop& inner : loops)
+    along += choose.contiguous_bytes(inner.is_reduce ? choose.best_of(inner.axes) : inner.axes.back());
+  AxisId across = choose.best_of(parallel);
+  if (choose.contiguous_bytes(across) > along) return columns(choose, parallel, across, serial);
+  return rows(choose, parallel, serial, options.outer_is_parallel ? loops : std::vector<InnerLoop>{});
+}
+
+}  // namespace kerf::sched
