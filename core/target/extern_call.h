@@ -46,6 +46,7 @@ struct ExternResult {
   DType dtype = DType::f32;
   std::vector<sym::Expr> shape;
   std::vector<sym::Expr> strides;
+  bool is_opaque = false;  // a dtype that Kerf does not compute with: `dtype` is unused and not checked
 };
 
 struct ExternCall {

@@ -1,0 +1,63 @@
+#include "runtime/arena.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace kerf::runtime {
+
+namespace {
+
+constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int64_t kSmallAlignment = 64;
+
+ArenaBlock allocate(int64_t bytes) {
+  int64_t alignment = bytes >= kHugePage ? kHugePage : kSmallAlignment;
+  int64_t capacity = (bytes + alignment - 1) / alignment * alignment;
+  void* data = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(capacity));
+  if (!data) throw RuntimeError(fmt::format("out of memory: an arena of {} bytes for temporaries", capacity));
+  // A hint: where huge pages are switched off it fails, and nothing is lost.
+  if (alignment == kHugePage) madvise(data, static_cast<size_t>(capacity), MADV_HUGEPAGE);
+  return {data, capacity};
+}
+
+}  // namespace
+
+ArenaCache::~ArenaCache() {
+  for (ArenaBlock block : idle_) std::free(block.data);
+}
+
+ArenaBlock ArenaCache::take(int64_t bytes) {
+  if (bytes == 0) return {};
+  ArenaBlock too_small;
+  {
+    std::lock_guard lock(mutex_);
+    auto best = idle_.end();
+    for (auto block = idle_.begin(); block != idle_.end(); ++block)
+      if (block->capacity >= bytes && (best == idle_.end() || block->capacity < best->capacity)) best = block;
+    if (best != idle_.end()) {
+      ArenaBlock block = *best;
+      idle_.erase(best);
+      return block;
+    }
+    // The new block serves every call that this one served.
+    if (!idle_.empty()) {
+      too_small = idle_.back();
+      idle_.pop_back();
+    }
+  }
+  std::free(too_small.data);
+  return allocate(bytes);
+}
+
+void ArenaCache::give_back(ArenaBlock block) {
+  if (!block.data) return;
+  std::lock_guard lock(mutex_);
+  idle_.push_back(block);
+}
+
+}  // namespace kerf::runtime

@@ -1,0 +1,123 @@
+#include "runtime/extern_step.h"
+
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "runtime/plan_walk.h"
+
+namespace kerf::runtime {
+
+namespace {
+
+void collect_tensors(CallValueList& arguments, std::vector<CallTensor*>& out) {
+  for (CallValue& argument : arguments) {
+    if (auto* tensor = std::get_if<CallTensor>(&argument.value)) out.push_back(tensor);
+    if (auto* list = std::get_if<CallValueList>(&argument.value)) collect_tensors(*list, out);
+  }
+}
+
+// Element by element: for the rare host result that must land in planned memory.
+void copy_strided(char* to, std::span<const int64_t> to_strides, const char* from,
+                  std::span<const int64_t> from_strides, std::span<const int64_t> shape, int64_t element) {
+  if (shape.empty()) {
+    std::memcpy(to, from, static_cast<size_t>(element));
+    return;
+  }
+  for (int64_t i = 0; i < shape[0]; ++i)
+    copy_strided(to + i * to_strides[0] * element, to_strides.subspan(1),
+                 from + i * from_strides[0] * element, from_strides.subspan(1), shape.subspan(1), element);
+}
+
+std::string tensor_text(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  return fmt::format("{}[{}] with strides [{}]", to_text(dtype), fmt::join(shape, ", "),
+                     fmt::join(strides, ", "));
+}
+
+// Releases what a failing call leaves behind.
+struct ReleaseOnExit {
+  Host& host;
+  std::vector<HostTensor>& tensors;
+  ~ReleaseOnExit() {
+    for (HostTensor& tensor : tensors)
+      if (tensor) host.release(std::exchange(tensor, nullptr));
+  }
+};
+
+}  // namespace
+
+ExternFrame::ExternFrame(const Plan& plan, const target::ExternCall& call, const ExternShape& shape)
+    : plan_(plan), call_(call), shape_(shape), arguments_(shape.arguments), results_(call.results.size()) {
+  std::vector<CallTensor*> tensors;
+  collect_tensors(arguments_, tensors);
+  for_each_view(call.arguments, [&](const target::TensorView& view) {
+    operands_.push_back({tensors[operands_.size()], view.buffer});
+  });
+  CHECK(operands_.size() == tensors.size(), "{}: {} views but {} tensors", call.op, operands_.size(),
+        tensors.size());
+  if (call.results.size() != 1 || call.results[0].buffer == target::kNoBuffer) return;
+  if (plan.buffers[call.results[0].buffer].storage == Storage::adopted) return;
+  planned_.dtype = call.results[0].dtype;
+  planned_.shape = shape.results[0].shape;
+  planned_.strides = shape.results[0].strides;
+  if (cpu::has_direct_entry(call)) direct_.emplace(call.op, arguments_, planned_);
+}
+
+void ExternFrame::run(Host& host, CallMemory& memory) {
+  set_addresses(memory);
+  if (direct_) {
+    planned_.data = memory.pointers[call_.results[0].buffer];
+    direct_->run();
+  } else {
+    call_host(host, memory);
+  }
+}
+
+void ExternFrame::set_addresses(const CallMemory& memory) {
+  for (const Operand& operand : operands_) {
+    char* data = static_cast<char*>(memory.pointers[operand.buffer]);
+    operand.tensor->data = data ? data + operand.tensor->offset * byte_size(operand.tensor->dtype) : nullptr;
+    operand.tensor->base = memory.owners[operand.buffer];
+  }
+}
+
+void ExternFrame::call_host(Host& host, CallMemory& memory) {
+  ReleaseOnExit release{host, results_};
+  host.call(call_, arguments_, results_);
+  for (size_t i = 0; i < results_.size(); ++i) take_result(host, i, memory);
+}
+
+void ExternFrame::check_result(size_t index, const TensorRef& got) const {
+  const target::ExternResult& expected = call_.results[index];
+  const Geometry& geometry = shape_.results[index];
+  bool fits = (expected.is_opaque || got.dtype == expected.dtype) &&
+              got.shape.size() == geometry.shape.size() && same_layout(geometry, got.shape, got.strides);
+  if (!fits)
+    throw RuntimeError(fmt::format("{} returned {} as result {}, but tracing promised {}{}", call_.op,
+                                   tensor_text(got.dtype, got.shape, got.strides), index,
+                                   tensor_text(expected.dtype, geometry.shape, geometry.strides),
+                                   call_.source.empty() ? "" : fmt::format(" ({})", call_.source)));
+  if (!got.data && !expected.is_opaque && element_count(geometry.shape) > 0)
+    throw RuntimeError(fmt::format("{} returned a tensor without memory as result {}", call_.op, index));
+}
+
+void ExternFrame::take_result(Host& host, size_t index, CallMemory& memory) {
+  BufferIndex buffer = call_.results[index].buffer;
+  if (buffer == target::kNoBuffer) return;
+  if (!results_[index]) throw RuntimeError(fmt::format("{} returned None as result {}", call_.op, index));
+  TensorRef got = host.describe(results_[index]);
+  check_result(index, got);
+  if (plan_.buffers[buffer].storage == Storage::adopted) {
+    memory.pointers[buffer] = got.data;
+    memory.owners[buffer] = std::exchange(results_[index], nullptr);
+    return;
+  }
+  const Geometry& geometry = shape_.results[index];
+  if (element_count(geometry.shape) > 0)
+    copy_strided(static_cast<char*>(memory.pointers[buffer]), geometry.strides,
+                 static_cast<const char*>(got.data), got.strides, geometry.shape, byte_size(got.dtype));
+}
+
+}  // namespace kerf::runtime
