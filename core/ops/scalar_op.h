@@ -45,7 +45,7 @@ enum Flags : uint16_t {
 enum class LlvmForm : uint8_t {
   instruction,  // `float_text`/`int_text` name LLVM instructions: fadd / add
   intrinsic,    // llvm.<float_text>
-  vector_math,  // our own polynomial of this name in codegen/llvm/math
+  vector_math,  // f32: our own polynomial `float_text` in codegen/llvm; f64: the libm function `int_text` per lane
   call,         // a libm function, f32 name then f64 name, called per lane
   custom,       // a case in codegen/llvm/scalar
   unsupported,

@@ -1,0 +1,188 @@
+// Text to machine code: parse, four passes, object, load. The only file of the folder, with host.cpp, that includes
+// LLVM. Everything is per call (context, target machine, passes), so threads do not meet.
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/ExecutionEngine/RuntimeDyld.h>
+#include <llvm/ExecutionEngine/SectionMemoryManager.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Target/TargetOptions.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+
+#include <mutex>
+
+#include "base/check.h"
+#include "codegen/compile.h"
+#include "codegen/llvm/emit.h"
+#include "codegen/llvm/symbols.h"
+
+namespace kerf::codegen {
+
+namespace {
+
+constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
+
+void initialize_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+}
+
+std::unique_ptr<llvm::TargetMachine> make_machine(const target::CpuTarget& target, OptLevel level) {
+  initialize_llvm();
+  std::string problem;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(kTriple, problem);
+  if (!found) throw RuntimeError("LLVM has no target " + std::string(kTriple) + ": " + problem);
+  auto codegen_level = level == OptLevel::O0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      found->createTargetMachine(kTriple, target.cpu, target.features, llvm::TargetOptions(),
+                                 llvm::Reloc::PIC_, llvm::CodeModel::Small, codegen_level, /*JIT=*/true));
+  if (!machine) throw RuntimeError("LLVM cannot make a machine for " + target.cpu);
+  return machine;
+}
+
+std::unique_ptr<llvm::Module> parse(llvm::LLVMContext& context, const std::string& text,
+                                    const std::string& name) {
+  llvm::SMDiagnostic diagnostic;
+  auto module = llvm::parseAssembly(llvm::MemoryBufferRef(text, name), diagnostic, context);
+  std::string problem;
+  llvm::raw_string_ostream out(problem);
+  if (!module) {
+    diagnostic.print(name.c_str(), out, false);
+  } else if (!llvm::verifyModule(*module, &out)) {
+    return module;
+  }
+  CHECK(false, "kernel {}: invalid LLVM IR: {}\n{}", name, problem, text);
+}
+
+// Explicit vectors leave little to do: the default pipelines take twice the time and find nothing (they unroll and
+// vectorise again).
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(
+      llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) passes.run(function, functions);
+  }
+}
+
+std::string generate_object(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+    throw RuntimeError("LLVM cannot write objects for this target");
+  }
+  passes.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+// Finds functions of the process that generated code calls.
+class ProcessSymbols : public llvm::JITSymbolResolver {
+ public:
+  void lookup(const LookupSet& names, OnResolvedFunction done) override {
+    LookupResult result;
+    for (llvm::StringRef name : names) {
+      void* address = find_symbol(name.str());
+      if (!address) {
+        done(llvm::make_error<llvm::StringError>("no symbol " + name.str(), llvm::inconvertibleErrorCode()));
+        return;
+      }
+      result[name] =
+          llvm::JITEvaluatedSymbol(reinterpret_cast<uintptr_t>(address), llvm::JITSymbolFlags::Exported);
+    }
+    done(std::move(result));
+  }
+  llvm::Expected<LookupSet> getResponsibilitySet(const LookupSet&) override { return LookupSet(); }
+};
+
+// Loaded code; freed with the last artifact that uses it.
+struct LoadedCode {
+  llvm::SectionMemoryManager memory;
+};
+
+}  // namespace
+
+std::string name() { return "llvm " LLVM_VERSION_STRING; }
+
+Result<std::string> emit(const loop::Kernel& kernel, const target::CpuTarget& target) {
+  Result<Emitted> emitted = emit_kernel(kernel, target);
+  if (!emitted) return Unsupported{emitted.reason()};
+  return std::move(emitted->text);
+}
+
+Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
+                                    const CompileOptions& options) {
+  Result<Emitted> emitted = emit_kernel(kernel, target);
+  if (!emitted) return Unsupported{emitted.reason()};
+
+  std::unique_ptr<llvm::TargetMachine> machine = make_machine(target, options.level);
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = parse(context, emitted->text, kernel.name);
+  module->setTargetTriple(kTriple);
+  module->setDataLayout(machine->createDataLayout());
+  if (options.level != OptLevel::O0) optimize(*module, *machine);
+
+  target::CpuArtifact artifact;
+  artifact.name = kernel.name;
+  artifact.object = generate_object(*module, *machine);
+  artifact.grid = emitted->grid;
+  artifact.scratch_bytes = emitted->scratch_bytes;
+  if (options.keep_text) artifact.text = std::move(emitted->text);
+  load(artifact);
+  return artifact;
+}
+
+void load(target::CpuArtifact& artifact) {
+  auto code = std::make_shared<LoadedCode>();
+  ProcessSymbols symbols;
+  llvm::RuntimeDyld loader(code->memory, symbols);
+  auto object =
+      llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(artifact.object, artifact.name));
+  if (!object) throw RuntimeError("object of " + artifact.name + ": " + llvm::toString(object.takeError()));
+  loader.loadObject(**object);
+  loader.resolveRelocations();
+  std::string problem;
+  if (loader.hasError())
+    throw RuntimeError("loading " + artifact.name + ": " + loader.getErrorString().str());
+  if (code->memory.finalizeMemory(&problem)) throw RuntimeError("loading " + artifact.name + ": " + problem);
+  void* entry = reinterpret_cast<void*>(loader.getSymbol(artifact.name).getAddress());
+  if (!entry) throw RuntimeError("loading " + artifact.name + ": it has no entry of that name");
+  artifact.entry = reinterpret_cast<target::CpuEntry>(entry);
+  artifact.code = std::shared_ptr<const void>(code, entry);
+}
+
+}  // namespace kerf::codegen
