@@ -1,0 +1,96 @@
+// The module kerf._core: the graph builder, the compiler and compiled graphs. Nothing else in Kerf sees Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "call.h"
+#include "errors.h"
+#include "graph_builder.h"
+
+namespace nb = nanobind;
+
+namespace kerf::bindings {
+namespace {
+
+void bind_report(nb::module_& module) {
+  using driver::CompileReport;
+  nb::class_<driver::ExternRecord>(module, "ExternRecord", "One operator that is not compiled, and why.")
+      .def_ro("op", &driver::ExternRecord::op)
+      .def_ro("reason", &driver::ExternRecord::reason)
+      .def_ro("source", &driver::ExternRecord::source);
+  nb::class_<driver::KernelRecord>(module, "KernelRecord", "One kernel.")
+      .def_ro("name", &driver::KernelRecord::name)
+      .def_ro("sources", &driver::KernelRecord::sources)
+      .def_ro("text", &driver::KernelRecord::text)
+      .def_ro("bytes", &driver::KernelRecord::bytes);
+  nb::class_<CompileReport>(module, "CompileReport", "What a compile did.")
+      .def_ro("target", &CompileReport::target)
+      .def_ro("nodes", &CompileReport::nodes)
+      .def_ro("kernels", &CompileReport::kernels)
+      .def_ro("unique_kernels", &CompileReport::unique_kernels)
+      .def_ro("kernel_records", &CompileReport::kernel_records)
+      .def_ro("externs", &CompileReport::externs)
+      .def_ro("seconds", &CompileReport::seconds)
+      .def_ro("peak_bytes", &CompileReport::peak_bytes)
+      .def_ro("cache_hit", &CompileReport::cache_hit)
+      .def_ro("source_text", &CompileReport::source_text);
+}
+
+void bind_options(nb::module_& module) {
+  using driver::CompileOptions;
+  nb::class_<CompileOptions>(module, "CompileOptions", "Options of one compile; see options.py.")
+      .def(nb::init<>())
+      .def_rw("fallback_random", &CompileOptions::fallback_random)
+      .def_rw("use_cache", &CompileOptions::use_cache)
+      .def_rw("opt_level", &CompileOptions::opt_level)
+      .def_rw("keep_text", &CompileOptions::keep_text)
+      .def_rw("dump_dir", &CompileOptions::dump_dir);
+}
+
+// `results`: (is an argument, position) for each result of a call.
+CompiledGraph* compile(const GraphBuilder& builder, const driver::CompileOptions& options, std::string name,
+                       std::vector<ArgumentKind> arguments, std::vector<nb::object> constants,
+                       const std::vector<std::pair<bool, uint32_t>>& results,
+                       const std::vector<nb::object>& functions) {
+  std::vector<ResultSource> sources;
+  for (const auto& [is_argument, index] : results) sources.push_back({is_argument, index});
+  driver::Compiled compiled;
+  {
+    nb::gil_scoped_release release;
+    compiled = driver::compile(builder.graph(), builder.context(), options);
+  }
+  return new CompiledGraph(std::move(name), std::move(compiled), std::move(arguments), std::move(constants),
+                           std::move(sources), functions);
+}
+
+void bind_compiled_graph(nb::module_& module) {
+  nb::enum_<ArgumentKind>(module, "ArgumentKind", "How an argument of a call is passed on.")
+      .value("tensor", ArgumentKind::tensor)
+      .value("integer", ArgumentKind::integer)
+      .value("resolved", ArgumentKind::resolved)
+      .value("opaque", ArgumentKind::opaque)
+      .value("ignored", ArgumentKind::ignored);
+  nb::class_<CompiledGraph>(module, "CompiledGraph", nb::dynamic_attr(),
+                            "A compiled graph. Call it with one list of arguments, which it empties.")
+      .def("__call__", &CompiledGraph::call, nb::arg("arguments"))
+      .def_prop_ro("name", &CompiledGraph::name)
+      .def_prop_ro("report", &CompiledGraph::report, nb::rv_policy::reference_internal)
+      .def_prop_ro("peak_bytes", &CompiledGraph::peak_bytes,
+                   "Bytes of the arena and outputs of the last call.");
+  module.def("compile", &compile, nb::arg("builder"), nb::arg("options"), nb::arg("name"),
+             nb::arg("arguments"), nb::arg("constants"), nb::arg("results"), nb::arg("functions"),
+             nb::rv_policy::take_ownership);
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  register_errors();
+  bind_graph_builder(module);
+  bind_report(module);
+  bind_options(module);
+  bind_compiled_graph(module);
+}
+
+}  // namespace kerf::bindings
