@@ -270,6 +270,9 @@ class Verifier {
     for (sym::Expr symbol : symbols_in(axis.extent))
       if (!is_open(symbol))
         error("axes", "the extent of {} mentions {}", sym::to_text(axis.symbol), sym::to_text(symbol));
+    for (AxisId open : open_)
+      if (kernel_.axes[open].role == Role::vector && sym::mentions(axis.extent, kernel_.axes[open].symbol))
+        error("roles", "the extent of {} differs between lanes", sym::to_text(axis.symbol));
     axes_[id] = State::visible;
     open_.push_back(id);
     bool is_vector = axis.role == Role::vector;

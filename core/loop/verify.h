@@ -1,6 +1,6 @@
 #pragma once
 // Checks a kernel. Each invariant has a name, which begins the message of its violation, and a golden test in
-// tests/golden/loop/error_*.txt (those that no text can violate: tests/unit/loop/test_verify.cpp).
+// tests/golden/loop/error_*.txt (those that no text can violate: tests/unit/loop/verify_test.cpp).
 //
 //   ids          ids are in range; expressions are set where the kind needs one, and of the kernel's context
 //   names        kernel and buffer names are identifiers; buffer names are distinct
@@ -12,7 +12,8 @@
 //   expressions  an expression mentions given sizes, axes open around it and, in loads and stores, values of
 //                integer type
 //   axes         an axis is opened once at most; its extent mentions sizes and axes open around it, no values
-//   roles        lanes are a power of two on vector axes and 0 on others; one vector axis at most on any path
+//   roles        lanes are a power of two on vector axes and 0 on others; one vector axis at most on any path, and
+//                no extent inside it mentions it (all lanes run nested loops together)
 //   grid         grid loops are outermost and perfectly nested: the kernel's body is one chain of them, or
 //                several with barriers between; a grid extent mentions sizes only; a reduce axis is never grid
 //   barrier      barriers stand between grid loops, in the outermost block

@@ -1,0 +1,44 @@
+// kerf_opt: reads the text of a kernel or program, runs the named passes, prints what comes out.
+//   kerf_opt --passes=verify,remove_dead_values kernel.txt      (standard input without a file)
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "base/error.h"
+#include "driver/text_pass.h"
+
+namespace {
+
+std::string read_all(std::istream& in) { return {std::istreambuf_iterator<char>(in), {}}; }
+
+std::string read_file(const std::string& path) {
+  if (path.empty()) return read_all(std::cin);
+  std::ifstream in(path);
+  if (!in) throw kerf::UserError("cannot read " + path);
+  return read_all(in);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs passes over the text form of Kerf's IRs.");
+  std::string passes = "roundtrip";
+  std::string path;
+  bool list = false;
+  app.add_option("--passes", passes, "comma-separated names, run in order");
+  app.add_option("file", path, "input text; standard input if absent");
+  app.add_flag("--list", list, "show the passes");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (list) {
+      for (const auto& pass : kerf::driver::text_passes())
+        std::cout << pass.name << "  " << pass.help << '\n';
+      return 0;
+    }
+    std::cout << kerf::driver::run_text_passes(passes, read_file(path));
+  } catch (const kerf::Error& error) {
+    std::cerr << "kerf_opt: " << error.what() << '\n';
+    return 1;
+  }
+}
