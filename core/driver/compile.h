@@ -47,7 +47,7 @@ struct CompileReport {
   std::vector<std::pair<std::string, double>> seconds;  // stage, seconds, in order
   int64_t peak_bytes = 0;
   bool cache_hit = false;
-  std::string source_text;           // texts of all IRs, when keep_text
+  std::string source_text;  // texts of all IRs, when keep_text
 };
 
 struct Compiled {
@@ -56,6 +56,7 @@ struct Compiled {
   CompileReport report;
 };
 
-Compiled compile(const graph::Graph& graph, std::shared_ptr<sym::Context> context, const CompileOptions& options);
+Compiled compile(const graph::Graph& graph, std::shared_ptr<sym::Context> context,
+                 const CompileOptions& options);
 
 }  // namespace kerf::driver

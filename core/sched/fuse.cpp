@@ -118,7 +118,7 @@ class Fuser {
       if (a.binding == 1) {
         inner_.push_back({a.symbol, a.extent});
       } else {
-        outer_.push_back(builder_.add_axis("x" + std::to_string(outer_.size()), a.extent));
+        outer_.push_back(builder_.add_axis(fmt::format("x{}", outer_.size()), a.extent));
         outer_change_.push_back({a.symbol, builder_.symbol(outer_.back())});
         facts_.set_extent(builder_.symbol(outer_.back()), a.extent);
       }
@@ -260,7 +260,7 @@ class Fuser {
     inner_axes_.clear();
     inner_change_.clear();
     for (size_t k = 0; k < axes.size(); ++k) {
-      std::string name = "r" + std::to_string(loop) + (axes.size() > 1 ? "_" + std::to_string(k) : "");
+      std::string name = axes.size() > 1 ? fmt::format("r{}_{}", loop, k) : fmt::format("r{}", loop);
       inner_axes_.push_back(builder_.add_axis(name, axes[k].extent));
       if (axes[k].symbol.valid())
         inner_change_.push_back({axes[k].symbol, builder_.symbol(inner_axes_.back())});

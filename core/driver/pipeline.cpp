@@ -1,0 +1,34 @@
+// THE list of passes, top to bottom, with the reasons for the order.
+#include "driver/pipeline.h"
+
+#include "graph/passes/passes.h"
+#include "lower/lower.h"
+#include "sched/schedule_program.h"
+
+namespace kerf::driver {
+
+graph::Graph optimize_graph(const graph::Graph& input, Stages& stages) {
+  stages.record("import", input);
+  auto run = [&](const char* name, graph::Graph (*pass)(const graph::Graph&), const graph::Graph& graph) {
+    return stages.run("graph", name, [&] { return pass(graph); });
+  };
+  // Dead nodes first: a backward graph carries many, and nothing after should look at them.
+  graph::Graph graph = run("remove_dead_nodes", graph::remove_dead_nodes, input);
+  // Views of views become one before equal nodes are looked for, so that two spellings of one view are equal.
+  graph = run("simplify_views", graph::simplify_views, graph);
+  graph = run("eliminate_common_nodes", graph::eliminate_common_nodes, graph);
+  // Everything that wants composites whole (recognition, partition, routing) stands before this line.
+  graph = run("expand_composites", graph::expand_composites, graph);
+  // Expansion repeats work between neighbours (the row maximum of a softmax and of its loss) and makes views of its own.
+  graph = run("simplify_views", graph::simplify_views, graph);
+  graph = run("eliminate_common_nodes", graph::eliminate_common_nodes, graph);
+  return run("remove_dead_nodes", graph::remove_dead_nodes, graph);
+}
+
+loop::Program make_program(const graph::Graph& graph, const target::CpuTarget& target, Stages& stages) {
+  loop::Program program = stages.run("lower", "lower", [&] { return lower::lower(graph); });
+  program = stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program); });
+  return stages.run("schedule", "schedule_kernels", [&] { return sched::schedule_kernels(program, target); });
+}
+
+}  // namespace kerf::driver

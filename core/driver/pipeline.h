@@ -1,0 +1,19 @@
+#pragma once
+// The compile pipeline, stage by stage, with verification, dumps and timing around each (stage.h).
+#include <memory>
+
+#include "driver/compile.h"
+#include "driver/stage.h"
+#include "graph/graph.h"
+#include "loop/program.h"
+#include "target/cpu.h"
+
+namespace kerf::driver {
+
+// Tensor-level passes: what reaches lowering. Composites are gone afterwards.
+graph::Graph optimize_graph(const graph::Graph& graph, Stages& stages);
+
+// Graph to scheduled Program.
+loop::Program make_program(const graph::Graph& graph, const target::CpuTarget& target, Stages& stages);
+
+}  // namespace kerf::driver
