@@ -33,12 +33,12 @@ constexpr int implied_arity(Typing types) {
   return -1;
 }
 
+// That every row has an evaluator is a unit test: sanitizer builds cannot compare function addresses here.
 constexpr bool rows_are_complete() {
   return std::ranges::all_of(kTable, [](const OpInfo& row) {
     int implied = implied_arity(row.types);
-    return !row.text.empty() && row.eval != nullptr && row.cost > 0 && row.ulp >= 0.5 &&
-           row.domain.lo < row.domain.hi && row.arity >= 1 && row.arity <= 3 &&
-           (implied == 0 || implied == row.arity);
+    return !row.text.empty() && row.cost > 0 && row.ulp >= 0.5 && row.domain.lo < row.domain.hi &&
+           row.arity >= 1 && row.arity <= 3 && (implied == 0 || implied == row.arity);
   });
 }
 

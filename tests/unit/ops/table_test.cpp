@@ -14,6 +14,10 @@ constexpr ScalarOp kAllOps[] = {
 #undef OP
 };
 
+TEST_CASE("every operation has an evaluator") {
+  for (ScalarOp op : kAllOps) CHECK_MESSAGE(info(op).eval != nullptr, to_text(op));
+}
+
 TEST_CASE("every operation is found by its text") {
   for (ScalarOp op : kAllOps) CHECK_EQ(scalar_op_from_text(to_text(op)), op);
   CHECK_FALSE(scalar_op_from_text("no_such_op").has_value());
