@@ -11,8 +11,8 @@ namespace nb = nanobind;
 namespace kerf::bindings {
 namespace {
 
-// The type of an absent result, such as a gradient that was not asked for.
-const graph::TensorType kAbsent{.opaque = "none"};
+// The type of an absent result, such as a gradient that was not asked for. Nobody reads its value.
+const graph::TensorType kAbsent;
 
 target::TorchConstant constant_of(const std::string& kind, const std::string& name) {
   using Kind = target::TorchConstant::Kind;
@@ -189,6 +189,9 @@ void bind_graph_builder(nb::module_& module) {
           },
           "The (operator, reason) of every node that is not compiled.")
       .def("node_count", [](const GraphBuilder& builder) { return builder.graph().nodes.size(); });
+  module.def(
+      "is_computed_dtype", [](const std::string& name) { return dtype_from_torch(name).has_value(); },
+      nb::arg("torch_name"), "Whether Kerf computes with a torch dtype; others only pass through externs.");
   module.def("imported_overloads", &graph::imported_overloads,
              "The ATen overloads that the graph importer knows.");
 }

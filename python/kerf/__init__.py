@@ -1,0 +1,33 @@
+"""Kerf: torch.compile(model, backend="kerf").
+
+torch finds an installed Kerf by its entry point, without an import; one that is only on the path registers
+itself when it is imported.
+"""
+
+from importlib.metadata import entry_points
+
+from torch._dynamo import register_backend
+
+from kerf.backend import kerf_backend
+from kerf.debug import Compilation, compilations, explain, reset, start_log
+from kerf.errors import InternalError, KerfError, RuntimeError, UserError
+from kerf.options import config
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Compilation",
+    "InternalError",
+    "KerfError",
+    "RuntimeError",
+    "UserError",
+    "compilations",
+    "config",
+    "explain",
+    "kerf_backend",
+    "reset",
+]
+
+if not entry_points(group="torch_dynamo_backends", name="kerf"):  # else torch registers what it loads
+    register_backend(kerf_backend, name="kerf")
+start_log()

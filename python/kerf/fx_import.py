@@ -1,0 +1,351 @@
+"""From an FX graph of AOTAutograd to a Kerf graph: one builder call per node, and no decision.
+
+What a node means is decided in C++ (graph/import_aten.h). A node that is no operator of a library, or whose
+arguments a plan cannot hold, becomes a step that calls a Python function. A graph that cannot be imported
+raises CannotImport, with the reason.
+"""
+
+import dataclasses
+import operator
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import fx
+
+from kerf import _core
+from kerf.errors import KerfError, UserError
+from kerf.extern import ComputedSlot, PythonCall, Slot
+from kerf.sizes import SizeTable, UnknownSize, expression_of, is_size
+
+_COPY = torch.ops.aten.copy_.default
+
+# Statements about sizes that tracing has turned into guards.
+_SIZE_STATEMENTS = {
+    torch.ops.aten._assert_scalar.default,
+    torch.ops.aten.sym_constrain_range.default,
+    torch.ops.aten.sym_constrain_range_for_size.default,
+}
+
+
+class CannotImport(KerfError):
+    """The graph has something that no step of a plan can express; it runs as torch runs it."""
+
+
+class _NotRepresentable(Exception):
+    """An argument that a plan cannot hold."""
+
+
+@dataclasses.dataclass
+class ImportedGraph:
+    """A built graph, and what a call of it needs besides.
+
+    Attributes:
+        builder: the graph.
+        arguments: an ArgumentKind per placeholder.
+        constants: tensors that the graph holds, passed as further arguments.
+        results: (is an argument, position) per output of the FX graph.
+        functions: callables of the steps named "python:<position>".
+    """
+
+    builder: _core.GraphBuilder
+    arguments: list[Any]
+    constants: list[torch.Tensor]
+    results: list[tuple[bool, int]]
+    functions: list[Callable[..., Any]]
+
+
+def import_graph(gm: fx.GraphModule) -> ImportedGraph:
+    """Imports `gm`, whose nodes carry fake values in meta["val"].
+
+    Raises:
+        UserError: a tensor is not on the CPU, or not strided.
+        CannotImport: see there.
+    """
+    return _Importer(gm).run()
+
+
+class _Importer:
+    def __init__(self, gm: fx.GraphModule) -> None:
+        self.gm = gm
+        self.builder = _core.GraphBuilder()
+        self.sizes = SizeTable(self.builder)
+        self.placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
+        self.env: dict[fx.Node, Any] = {}  # Value, number, None, module, or a tuple of these
+        self.passed: dict[Any, int] = {}  # Values that are arguments as they came -> position
+        self.constants: list[torch.Tensor] = []
+        self.functions: list[Callable[..., Any]] = []
+        self.arguments: list[Any] = []
+        self.results: list[tuple[bool, int]] = []
+        self.sources = _Sources()
+
+    def run(self) -> ImportedGraph:
+        try:
+            for node in self.gm.graph.nodes:
+                self.node(node)
+        except UnknownSize as error:
+            raise CannotImport(f"{error}: its sizes depend on data") from error
+        return ImportedGraph(self.builder, self.arguments, self.constants, self.results, self.functions)
+
+    def node(self, node: fx.Node) -> None:
+        match node.op:
+            case "placeholder":
+                if not self.arguments:
+                    self.declare_sizes()
+                self.env[node] = self.argument(node)
+            case "get_attr":
+                self.env[node] = self.attribute(node)
+            case "call_function":
+                self.env[node] = self.call(node)
+            case "output":
+                self.output(node)
+            case _:
+                raise CannotImport(f"a node of kind {node.op} ({node.target})")
+
+    # Arguments and constants
+
+    def declare_sizes(self) -> None:
+        for position, node in enumerate(self.placeholders):
+            value = node.meta.get("val")
+            if isinstance(value, torch.Tensor):
+                for dim, size in enumerate(value.shape):
+                    self.sizes.add_argument(size, position, dim)
+            else:
+                self.sizes.add_argument(value, position, -1)
+
+    def argument(self, node: fx.Node) -> Any:
+        position = len(self.arguments)
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor):
+            is_integer = is_size(value)
+            self.arguments.append(_core.ArgumentKind.integer if is_integer else _core.ArgumentKind.ignored)
+            return value
+        self.arguments.append(_argument_kind(value, node))
+        return self.input(value, position)
+
+    def input(self, tensor: torch.Tensor, position: int) -> Any:
+        value = self.builder.input(position, self.type_of(tensor))
+        self.passed[value] = position
+        return value
+
+    def attribute(self, node: fx.Node) -> Any:
+        value = operator.attrgetter(node.target)(self.gm)
+        if not isinstance(value, torch.Tensor):
+            return value
+        self.constants.append(value)
+        return self.input(value, len(self.placeholders) + len(self.constants) - 1)
+
+    def type_of(self, tensor: torch.Tensor) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:
+        if tensor.device.type != "cpu":
+            raise UserError(f"Kerf compiles for the CPU only; a tensor of this graph is on {tensor.device}")
+        if tensor.layout != torch.strided:
+            raise CannotImport(f"a tensor of layout {tensor.layout}")
+        return _name(tensor.dtype), self.sizes.sizes(tensor.shape), self.sizes.sizes(tensor.stride())
+
+    # Calls
+
+    def call(self, node: fx.Node) -> Any:
+        if node.target is operator.getitem:
+            source = self.env[node.args[0]]
+            if isinstance(source, (tuple, list)):
+                return source[node.args[1]]
+        value = node.meta.get("val")
+        if is_size(value) or isinstance(value, (bool, float, torch.SymBool, torch.SymFloat)):
+            return value  # computed from sizes alone: the traced expression says all
+        if node.target is _COPY and self.env[node.args[0]] in self.passed:
+            return self.assign(node)
+        if node.target in _SIZE_STATEMENTS:
+            return None
+        if value is None or (
+            isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+        ):
+            raise CannotImport(f"{node.target} has an effect besides its results")
+        results = [None if leaf is None else self.type_of(leaf) for leaf in _tensors(value)]
+        values = self.build(node, results)
+        return _structure(value, iter(values))
+
+    def build(self, node: fx.Node, results: list[Any]) -> list[Any]:
+        source = self.sources.of(node)
+        if not isinstance(node.target, torch._ops.OpOverload):
+            return self.call_python(
+                node, results, f"{_callable_name(node.target)} is called in Python", source
+            )
+        try:
+            arguments, keyword_only = self.schema_arguments(node)
+        except _NotRepresentable as error:
+            return self.call_python(node, results, f"{node.target}: {error}", source)
+        return self.builder.call(str(node.target), arguments, keyword_only, results, source)
+
+    def schema_arguments(self, node: fx.Node) -> tuple[list[Any], list[str]]:
+        """All arguments of the schema in order, defaults filled in, and the names of the keyword-only."""
+        arguments, keyword_only = [], []
+        for i, parameter in enumerate(node.target._schema.arguments):
+            if parameter.kwarg_only:
+                keyword_only.append(parameter.name)
+            if i < len(node.args):
+                value = node.args[i]
+            elif parameter.name in node.kwargs:
+                value = node.kwargs[parameter.name]
+            else:
+                value = parameter.default_value
+            arguments.append(self.convert(_as_declared(value, parameter)))
+        return arguments, keyword_only
+
+    def convert(self, value: Any) -> Any:
+        if isinstance(value, fx.Node):
+            value = self.env[value]
+        match value:
+            case None | bool() | float() | str() | _core.Value():
+                return value
+            case int():
+                if not -(2**63) <= value < 2**63:
+                    raise _NotRepresentable(f"the number {value}")
+                return value
+            case torch.SymInt():
+                return self.sizes.size(value)
+            case torch.dtype():
+                return _core.Constant("dtype", _name(value))
+            case torch.layout():
+                return _core.Constant("layout", _name(value))
+            case torch.memory_format():
+                return _core.Constant("memory_format", _name(value))
+            case torch.device():
+                return _core.Constant("device", str(value))
+            case tuple() | list():
+                return [self.convert(item) for item in value]
+        raise _NotRepresentable(f"an argument of type {type(value).__name__}")
+
+    def call_python(self, node: fx.Node, results: list[Any], reason: str, source: str) -> list[Any]:
+        leaves: list[Any] = []
+        function = PythonCall(
+            node.target, self.template(node.args, leaves), self.template(node.kwargs, leaves)
+        )
+        self.functions.append(function)
+        return self.builder.call_python(len(self.functions) - 1, leaves, results, reason, source)
+
+    def template(self, value: Any, leaves: list[Any]) -> Any:
+        """`value` with Slots for what a call supplies; appends to `leaves` what goes there."""
+        if isinstance(value, fx.Node):
+            return self.template(self.env[value], leaves)
+        if isinstance(value, (_core.Value, torch.SymInt)):
+            leaves.append(value if isinstance(value, _core.Value) else self.sizes.size(value))
+            return Slot(len(leaves) - 1)
+        if isinstance(value, (torch.SymFloat, torch.SymBool)):
+            expr = expression_of(value)
+            symbols = {}
+            for symbol in sorted(expr.free_symbols, key=str):
+                leaves.append(_core.Size(self.sizes.text(symbol)))
+                symbols[symbol] = len(leaves) - 1
+            return ComputedSlot(expr, symbols, float if isinstance(value, torch.SymFloat) else bool)
+        if isinstance(value, (tuple, list)):
+            return type(value)(self.template(item, leaves) for item in value)
+        if isinstance(value, dict):
+            return {key: self.template(item, leaves) for key, item in value.items()}
+        return value
+
+    def assign(self, node: fx.Node) -> Any:
+        target, value = (self.env[a] for a in node.args[:2])
+        position = self.passed[target]
+        if position < len(self.arguments) and self.arguments[position] == _core.ArgumentKind.resolved:
+            raise CannotImport("an argument with a lazy conjugation or negation is written to")
+        assigned = self.builder.assign(target, value)
+        # The caller's object holds the new value when the call ends.
+        self.passed[assigned] = position
+        self.env[node.args[0]] = assigned
+        return assigned
+
+    # Results
+
+    def output(self, node: fx.Node) -> None:
+        """The same value twice is one tensor twice; a value that is an argument is that argument's object."""
+        known: dict[Any, int] = {}
+        for item in node.args[0]:
+            value = self.env[item] if isinstance(item, fx.Node) else item
+            if isinstance(value, _core.Value):
+                if value in self.passed:
+                    self.results.append((True, self.passed[value]))
+                    continue
+                if value not in known:
+                    known[value] = self.builder.output_tensor(value)
+                index = known[value]
+            elif value is None:
+                index = self.builder.output_none()
+            elif is_size(value):
+                index = self.builder.output_integer(self.sizes.size(value))
+            else:
+                raise CannotImport(f"a result of type {type(value).__name__}")
+            self.results.append((False, index))
+
+
+def _name(constant: Any) -> str:
+    """ "float32" of torch.float32, "contiguous_format" of torch.contiguous_format."""
+    return str(constant).removeprefix("torch.")
+
+
+def _argument_kind(tensor: torch.Tensor, node: fx.Node) -> Any:
+    """Guards fix the conj and neg bits of inputs and saved tensors, but not those of incoming gradients."""
+    kind = _core.ArgumentKind
+    if tensor.is_conj() or tensor.is_neg() or node.name.startswith("tangents"):
+        return kind.resolved
+    return kind.tensor if _core.is_computed_dtype(_name(tensor.dtype)) else kind.opaque
+
+
+def _callable_name(target: Any) -> str:
+    return getattr(target, "__name__", None) or str(target)
+
+
+def _as_declared(value: Any, parameter: Any) -> Any:
+    """Python is lax with numbers: 1 where the schema says float, 3 where it says int[2]."""
+    if type(value) is int:
+        declared = str(parameter.type).removeprefix("Optional[").removesuffix("]")
+        if declared == "float":
+            return float(value)
+        if declared.startswith("List[int") and parameter.N:
+            return [value] * parameter.N
+    return value
+
+
+def _tensors(value: Any) -> list[Any]:
+    """The tensors and Nones of a result, in order; numbers are not among them."""
+    if isinstance(value, (tuple, list)):
+        return [leaf for item in value for leaf in _tensors(item)]
+    return [value] if value is None or isinstance(value, torch.Tensor) else []
+
+
+def _structure(value: Any, values: Iterator[Any]) -> Any:
+    """`value` with its tensors replaced by the next of `values`; None stays None, and uses one up."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_structure(item, values) for item in value)
+    if isinstance(value, torch.Tensor):
+        return next(values)
+    if value is None:
+        next(values)
+    return value
+
+
+class _Sources:
+    """The user's line of a node: "model.py:12 in forward: x = self.fc(x)"."""
+
+    _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (.+)\n\s*(.*)')
+    _TORCH = os.path.dirname(torch.__file__) + os.sep
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, node: fx.Node) -> str:
+        trace = node.meta.get("stack_trace")
+        if not trace:
+            return ""
+        if trace not in self._known:
+            self._known[trace] = self._parse(trace)
+        return self._known[trace]
+
+    def _parse(self, trace: str) -> str:
+        frames = self._FRAME.findall(trace)
+        if not frames:
+            return ""
+        own = [frame for frame in frames if not frame[0].startswith(self._TORCH)]
+        path, line, function, code = (own or frames)[-1]
+        return f"{os.path.basename(path)}:{line} in {function}: {code.removesuffix('^').strip()}"

@@ -1,0 +1,161 @@
+"""Sizes of a traced graph: its symbols, where a call reads them, and sympy expressions as index text."""
+
+import operator
+from typing import Any
+
+import sympy
+import torch
+from torch.utils._sympy.functions import (
+    CeilDiv,
+    CleanDiv,
+    FloorDiv,
+    Mod,
+    ModularIndexing,
+    PowByNatural,
+    PythonMod,
+)
+
+from kerf import _core
+from kerf.errors import UserError
+
+
+class UnknownSize(UserError):
+    """A size that no argument of the call determines, such as the number of nonzero elements."""
+
+
+def is_size(value: Any) -> bool:
+    """An int or SymInt; bool is neither."""
+    return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
+
+
+def expression_of(value: Any) -> Any:
+    """The sympy expression of a number, with what tracing learned since it was made applied."""
+    return (
+        value.node.expr
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+        else sympy.sympify(value)
+    )
+
+
+class SizeTable:
+    """The size symbols of one graph.
+
+    A symbol is declared when an argument is exactly it: a dimension of a tensor, or a SymInt. A symbol that
+    occurs only inside an argument `a*s + b` (a backward graph may be given 64*s0 alone) is solved for.
+    """
+
+    def __init__(self, builder: _core.GraphBuilder) -> None:
+        self._builder = builder
+        self._names: dict[sympy.Symbol, Any] = {}  # symbol -> text, or the expression it is solved as
+        self._compounds: list[tuple[sympy.Expr, int, int]] = []
+        self._texts: dict[sympy.Expr, str] = {}
+
+    def add_argument(self, value: Any, position: int, dim: int) -> None:
+        """Argument `position` holds SymInt `value` in dimension `dim`, or is it (dim -1)."""
+        if not isinstance(value, torch.SymInt):
+            return
+        expr = value.node.expr
+        if isinstance(expr, sympy.Symbol):
+            if expr not in self._names:
+                self._declare(expr, expr.name, _bounds(expr, value.node.shape_env), position, dim)
+        elif expr.free_symbols:
+            self._compounds.append((expr, position, dim))
+
+    def text(self, expr: sympy.Expr) -> str:
+        """Index text of an expression.
+
+        Raises:
+            UnknownSize: it mentions a symbol that no argument determines.
+            UserError: it has a function that is no index arithmetic.
+        """
+        found = self._texts.get(expr)
+        if found is None:
+            found = self._texts[expr] = self._print(expr)
+        return found
+
+    def size(self, value: Any) -> Any:
+        """An int, or a _core.Size."""
+        if isinstance(value, int):
+            return value
+        expr = value.node.expr
+        return int(expr) if expr.is_Integer else _core.Size(self.text(expr))
+
+    def sizes(self, values: Any) -> tuple[Any, ...]:
+        return tuple(self.size(v) for v in values)
+
+    def _declare(
+        self, key: sympy.Expr, name: str, bounds: tuple[int | None, int | None], position: int, dim: int
+    ) -> None:
+        self._builder.add_size(name, *bounds, position, dim)
+        self._names[key] = name
+
+    def _symbol(self, symbol: sympy.Symbol) -> str:
+        if symbol not in self._names:
+            self._solve(symbol)
+        return self._names[symbol]
+
+    def _solve(self, symbol: sympy.Symbol) -> None:
+        """Declares t for an argument a*symbol + b and gives the symbol the text (t - b)//a."""
+        for expr, position, dim in self._compounds:
+            rest = expr.subs(symbol, 0) if symbol in expr.free_symbols else None
+            if rest is None or not rest.free_symbols <= self._names.keys():
+                continue
+            factor = sympy.expand(expr - rest) / symbol
+            if not (factor.is_Integer and factor > 0):
+                continue
+            name = f"t_{symbol.name}"
+            self._declare(sympy.Symbol(name, integer=True), name, (None, None), position, dim)
+            self._names[symbol] = f"(({name} - {self._print(rest)}) // {factor})"
+            return
+        raise UnknownSize(f"no argument of the call determines the size {symbol}")
+
+    def _print(self, expr: sympy.Expr) -> str:
+        match expr:
+            case sympy.Integer():
+                return str(expr)
+            case sympy.Symbol():
+                return self._symbol(expr)
+            case sympy.Add():
+                return f"({' + '.join(self._print(a) for a in expr.args)})"
+            case sympy.Mul() if not any(a.is_Rational and not a.is_Integer for a in expr.args):
+                return f"({' * '.join(self._print(a) for a in expr.args)})"
+            case sympy.Pow(args=(base, exp)) | PowByNatural(args=(base, exp)) if (
+                exp.is_Integer and 0 < exp <= 8
+            ):
+                return f"({' * '.join([self._print(base)] * int(exp))})"
+            case FloorDiv() | CleanDiv():
+                return self._binary("//", expr)
+            case Mod() | PythonMod() | sympy.Mod():
+                return self._binary("%", expr)
+            case CeilDiv(args=(a, b)):
+                return f"(({self._print(a)} + {self._print(b)} - 1) // {self._print(b)})"
+            case ModularIndexing(args=(a, divisor, modulus)):
+                return f"(({self._print(a)} // {self._print(divisor)}) % {self._print(modulus)})"
+        nested = _nested_name(expr)
+        if nested is None:
+            raise UserError(f"cannot compile a size that contains {type(expr).__name__}: {expr}")
+        text = self._print(expr.args[-1])
+        for argument in reversed(expr.args[:-1]):
+            text = f"{nested}({self._print(argument)}, {text})"
+        return text
+
+    def _binary(self, symbol: str, expr: sympy.Expr) -> str:
+        return f"({self._print(expr.args[0])} {symbol} {self._print(expr.args[1])})"
+
+
+def _nested_name(expr: sympy.Expr) -> str | None:
+    """min or max for sympy's and torch's own Min and Max, which are different classes."""
+    return {"Min": "min", "Max": "max"}.get(type(expr).__name__)
+
+
+def _bounds(symbol: sympy.Symbol, shape_env: Any) -> tuple[int | None, int | None]:
+    """What tracing knows of a symbol; None for an absent bound."""
+    known = shape_env.var_to_range.get(symbol)
+    if known is None:
+        return None, None
+    return _finite(known.lower), _finite(known.upper)
+
+
+def _finite(bound: Any) -> int | None:
+    value = operator.index(int(bound)) if getattr(bound, "is_Integer", False) else None
+    return value if value is not None and abs(value) < 2**62 else None

@@ -1,0 +1,372 @@
+"""Small functions against eager, through torch.compile: values, gradients, mutations, aliasing, geometry."""
+
+import threading
+
+import kerf
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import compare
+from torch.utils.checkpoint import checkpoint
+
+
+def _leaf(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, requires_grad=True)
+
+
+# Values
+
+
+def test_pointwise():
+    compare(lambda x, y: torch.exp(x) * y + torch.tanh(x - y) / 2, torch.randn(5, 7), torch.randn(5, 7))
+
+
+def test_special_values():
+    x = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, 3e38])
+    compare(lambda x: (x * 2, -x, x + 0.0, torch.relu(x), torch.maximum(x, -x), torch.sqrt(x)), x)
+
+
+def test_broadcasting():
+    compare(lambda a, b, c: a * b + c, torch.randn(4, 1, 6), torch.randn(3, 1), torch.randn(()))
+
+
+def test_type_promotion():
+    inputs = torch.randn(4), torch.arange(4), torch.tensor([True, False, True, True])
+    compare(lambda f, i, b: (f + i, i + b, i / 2, f > i, i * 2.5, b + 1), *inputs)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 5), (64, 33)])
+def test_reductions(shape):
+    compare(lambda x: (x.sum(0), x.mean(1), x.sum(), (x * x).sum(-1, keepdim=True)), torch.randn(shape))
+
+
+def test_softmax():
+    compare(lambda x: (torch.softmax(x, -1), torch.log_softmax(x, 0)), torch.randn(6, 11), signed_zeros=False)
+
+
+def test_views():
+    def function(x):
+        return x.t() + 1, x[1:, ::2] * 2, x.reshape(-1) - 1, x[:, None].expand(4, 3, 6) * x
+
+    compare(function, torch.randn(4, 6))
+
+
+def test_strided_inputs():
+    x = torch.randn(6, 8)
+    compare(lambda a, b: (a + b, a * 2), x.t()[1:], x.t()[1:])
+    compare(lambda a: (a + 1, a.sum(0)), torch.randn(2, 3, 4).permute(2, 0, 1))
+
+
+def test_matmul():
+    compare(lambda a, b, c: torch.relu(a @ b + c), _leaf(5, 7), _leaf(7, 3), _leaf(3), train=True)
+
+
+def test_integers_and_bools():
+    x = torch.randint(-9, 9, (3, 5))
+    compare(lambda x: (x // 4, x % 4, x & 3, x.sum(), (x > 0).any(1), x.clamp(-2, 2)), x)
+
+
+def test_no_tensor_results():
+    compare(lambda x: (x + 1, None, 3, "text"), torch.randn(3))
+
+
+def test_constant_tensor():
+    table = torch.tensor([1.0, 2.0, 3.0])
+    compare(lambda x: x * table + torch.tensor([4.0]), torch.randn(3))
+
+
+# Gradients
+
+
+def test_gradients():
+    compare(lambda x, y: torch.sigmoid(x * y).sum(0) * y.mean(), _leaf(6, 4), _leaf(6, 4), train=True)
+
+
+def test_module():
+    model = torch.nn.Sequential(
+        torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 2)
+    )
+    compare(model, torch.randn(5, 8), train=True, signed_zeros=False)
+
+
+def test_embedding_and_loss():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(10, 6, padding_idx=0)
+            self.out = torch.nn.Linear(6, 10)
+
+        def forward(self, ids):
+            return F.cross_entropy(self.out(self.table(ids[:, :-1])).flatten(0, 1), ids[:, 1:].flatten())
+
+    compare(Model(), torch.randint(0, 10, (3, 8)), train=True, signed_zeros=False)
+
+
+def test_batch_norm_updates_its_buffers():
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU())
+    compare(
+        model, torch.randn(2, 3, 8, 8), train=True, calls=[(torch.randn(2, 3, 8, 8),)], signed_zeros=False
+    )
+
+
+def test_unused_input_has_no_gradient():
+    compare(lambda x, y: x * 2, _leaf(3), _leaf(3), train=True)
+
+
+def test_gradient_accumulation():
+    model = torch.nn.Linear(4, 4)
+    compiled = torch.compile(model, backend="kerf")
+    x = torch.randn(3, 4)
+    for _ in range(3):
+        compiled(x).sum().backward()
+    accumulated = model.weight.grad.clone()
+    model.weight.grad = None
+    for _ in range(3):
+        model(x).sum().backward()
+    torch.testing.assert_close(accumulated, model.weight.grad, rtol=1e-6, atol=0)
+
+
+def test_gradient_with_negative_bit():
+    x = torch.randn(4, requires_grad=True)
+    gradient = torch.randn(4, dtype=torch.complex64).conj().imag
+    assert gradient.is_neg()
+    torch.compile(lambda x: x * 3, backend="kerf")(x).backward(gradient)
+    assert torch.equal(x.grad, gradient * 3)
+
+
+@pytest.mark.parametrize("partition", ["default", "min_cut"])
+def test_partitioners(partition):
+    compare(
+        lambda x: (torch.tanh(x).exp() * x).sum(1), _leaf(4, 5), train=True, options={"partition": partition}
+    )
+
+
+def test_checkpoint():
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(6, 6)
+
+        def forward(self, x):
+            return checkpoint(lambda v: torch.tanh(self.layer(v)).sin(), x, use_reentrant=False) * 2
+
+    compare(Block(), _leaf(3, 6), train=True)
+
+
+# Mutation and aliasing
+
+
+def test_input_mutation():
+    def function(x, y):
+        x.add_(1)
+        y[1:] *= 2
+        return x * y
+
+    compare(function, torch.randn(4), torch.randn(4))
+
+
+def test_mutation_that_is_the_result():
+    x = torch.randn(4)
+    compiled = torch.compile(lambda x: x.mul_(2), backend="kerf")
+    expected = x * 2
+    result = compiled(x)
+    assert result.data_ptr() == x.data_ptr()
+    assert torch.equal(x, expected)
+
+
+def test_results_that_alias_the_input():
+    x = torch.randn(3, 4)
+    same, view, copy = torch.compile(lambda x: (x, x.t(), x.clone()), backend="kerf")(x)
+    assert same is x
+    assert view.data_ptr() == x.data_ptr()
+    assert copy.data_ptr() != x.data_ptr()
+    assert torch.equal(copy, x)
+    x.add_(1)
+    assert torch.equal(view, x.t())
+    assert not torch.equal(copy, x)
+
+
+def test_results_that_alias_each_other():
+    def function(x):
+        y = x + 1
+        return y, y[0], y.clone()
+
+    y, row, copy = torch.compile(function, backend="kerf")(torch.randn(3, 4))
+    y.zero_()
+    assert torch.equal(row, torch.zeros(4))
+    assert copy.abs().sum() > 0
+
+
+def test_results_do_not_change_with_the_next_call():
+    compiled = torch.compile(lambda x: (x + 1, torch.relu(x @ x)), backend="kerf")
+    x = torch.randn(4, 4)
+    first = compiled(x)
+    kept = [r.clone() for r in first]
+    compiled(x * 5)
+    assert all(torch.equal(a, b) for a, b in zip(first, kept, strict=True))
+
+
+def test_view_operator_that_is_not_compiled():
+    """Its result must not lie in planned memory, nor see a later write to the input."""
+
+    def function(x):
+        windows = (x + 1).unfold(0, 2, 1)
+        of_input = x.unfold(0, 2, 1)
+        x.add_(1)
+        return windows * 2, of_input.sum()
+
+    compare(function, torch.randn(6))
+
+
+# Sizes
+
+
+def test_dynamic_sizes():
+    calls = [(torch.randn(n, 6),) for n in (7, 13, 1)]
+    compare(
+        lambda x: (x.sum(0) / x.shape[0], x.reshape(-1), x.shape[0] * 2),
+        torch.randn(4, 6),
+        calls=calls,
+        dynamic=True,
+    )
+
+
+def test_dynamic_gradients():
+    calls = [(_leaf(n, 6),) for n in (8, 3)]
+    compare(
+        lambda x: (x.view(-1, 3).tanh() * x.shape[0]).sum(0),
+        _leaf(4, 6),
+        calls=calls,
+        train=True,
+        dynamic=True,
+    )
+
+
+def test_size_arithmetic():
+    def function(x):
+        half = x[: x.shape[0] // 2]
+        return torch.cat([half, x[: max(x.shape[0] - 5, 1)]]) * (x.shape[0] % 3)
+
+    compare(function, torch.randn(12), calls=[(torch.randn(9),), (torch.randn(31),)], dynamic=True)
+
+
+def test_empty_and_scalar():
+    compare(lambda x: (x * 2, x.sum()), torch.randn(0, 4))
+    compare(lambda x: (x * 2, x.sum()), torch.randn(()))
+
+
+# How torch.compile is used
+
+
+def test_graph_break():
+    def function(x):
+        y = x * 2
+        torch._dynamo.graph_break()
+        return y.sum() + x
+
+    compare(function, torch.randn(3, 3))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_without_gradients(mode):
+    model = torch.nn.Linear(4, 3)
+    compiled = torch.compile(model, backend="kerf")
+    x = torch.randn(2, 4)
+    with mode():
+        result = compiled(x)
+        torch.testing.assert_close(result, model(x), rtol=1e-6, atol=1e-7)
+    assert not result.requires_grad
+    assert result.is_inference() == (mode is torch.inference_mode)
+
+
+def test_inference_after_training():
+    model = torch.nn.Linear(4, 3)
+    compiled = torch.compile(model, backend="kerf")
+    compiled(torch.randn(2, 4)).sum().backward()
+    with torch.no_grad():
+        x = torch.randn(2, 4)
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-6, atol=1e-7)
+
+
+def test_autocast():
+    model = torch.nn.Sequential(
+        torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 4)
+    )
+
+    def function(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return model(x)
+
+    x = torch.randn(5, 8)
+    expected = function(x)
+    expected.float().sum().backward()
+    gradients = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    result = torch.compile(function, backend="kerf")(x)
+    result.float().sum().backward()
+    assert result.dtype == torch.bfloat16
+    scale = expected.abs().max().item()
+    assert (result - expected).abs().max().item() <= 2**-7 * scale
+    for got, wanted in zip([p.grad for p in model.parameters()], gradients, strict=True):
+        assert got.dtype == wanted.dtype
+        assert (got - wanted).abs().max().item() <= 2**-5 * max(wanted.abs().max().item(), 1e-3)
+
+
+def test_complex_passes_through():
+    compare(lambda x: torch.view_as_real(torch.fft.rfft(x)) * 2, torch.randn(8), signed_zeros=False)
+
+
+def test_higher_order_operator():
+    def function(x):
+        return torch.cond(x.sum() > 0, lambda v: v.sin(), lambda v: v.cos(), (x,)) + 1
+
+    compare(function, torch.ones(4), calls=[(-torch.ones(4),)])
+
+
+def test_data_dependent_sizes_run_as_torch_runs_them():
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compare(lambda x: x.nonzero() + 1, torch.tensor([0.0, 1.0, 0.0, 2.0]))
+    assert any("depend on data" in e.reason for c in kerf.compilations() for e in c.externs)
+
+
+def test_dropout_is_reproducible_and_scaled():
+    compiled = torch.compile(lambda x: F.dropout(x, 0.25, training=True), backend="kerf")
+    x = torch.ones(200, 200)
+    torch.manual_seed(7)
+    first, second = compiled(x), compiled(x)
+    torch.manual_seed(7)
+    assert torch.equal(first, compiled(x))
+    assert not torch.equal(first, second)
+    assert set(first.unique().tolist()) == {0.0, (torch.tensor(1.0) / 0.75).item()}
+    assert abs((first == 0).double().mean().item() - 0.25) < 0.01
+
+
+def test_many_threads():
+    compiled = torch.compile(lambda x: torch.relu(x @ x) + x.sum(), backend="kerf", dynamic=True)
+    failures: list[str] = []
+
+    def work(size: int) -> None:
+        for _ in range(20):
+            x = torch.randn(size, size)
+            expected = torch.relu(x @ x) + x.sum()
+            if not torch.allclose(compiled(x), expected, rtol=1e-4, atol=1e-4):
+                failures.append(f"size {size}")
+
+    compiled(torch.randn(5, 5))
+    threads = [threading.Thread(target=work, args=(size,)) for size in (4, 9, 16, 31)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_compilations_are_recorded():
+    torch.compile(lambda x: (torch.linalg.cholesky(x) * 2).exp(), backend="kerf")(torch.eye(3))
+    (compilation,) = kerf.compilations()
+    assert compilation.kind == "inference"
+    assert compilation.kernels >= 1
+    (extern,) = compilation.externs
+    assert "linalg" in extern.op
+    assert "test_backend.py" in extern.source
+    kerf.explain()
