@@ -1,9 +1,10 @@
 """The numeric judgement of Kerf's tests: errors against a float64 referee, measured by eager's own.
 
-Per tensor, the largest error against the referee may be four times eager's plus 8 ulp of the tensor's maximum.
-Eager's error is the largest over its runs, and at least the tensor's maximum times the 90th percentile of the
-relative errors of eager over all tensors: one tensor may be lucky. A tensor that is zero in truth (the gradient of
-a key bias) is noise in every implementation: its maximum counts as at least 1e-3 of the median of all maxima.
+Per tensor, the largest error against the referee may be four times eager's plus 8 ulp of the tensor's
+maximum. Eager's error is the largest over its runs, and at least the tensor's maximum times the 90th
+percentile of the relative errors of eager over all tensors: one tensor may be lucky. A tensor that is
+zero in truth (the gradient of a key bias) is noise in every implementation: its maximum counts as at
+least 1e-3 of the median of all maxima.
 
 What is not finite must be the same as in eager, dtype and shape too; integers must be equal.
 """
