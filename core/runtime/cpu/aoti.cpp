@@ -38,19 +38,15 @@ struct Torch {
   const char* (*exception_text)();  // may be absent: torch before 2.12
 };
 
-// An extension module may have loaded libtorch without making its symbols global, so the library is asked by name
-// as well. Never loads anything.
-void* find_symbol(const char* name) {
-  if (void* symbol = dlsym(RTLD_DEFAULT, name)) return symbol;
-  static void* const library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
-  return library ? dlsym(library, name) : nullptr;
-}
-
 const Torch* load_torch() {
   static Torch torch;
-  auto find = [](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find_symbol(name));
-    return function != nullptr;
+  // Python loads libtorch without making its symbols global, so the library is asked by name as well. Never loads it.
+  void* library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
+  auto find = [library](auto& function, const char* name) {
+    void* symbol = dlsym(RTLD_DEFAULT, name);
+    if (!symbol && library) symbol = dlsym(library, name);
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
+    return symbol != nullptr;
   };
   find(torch.exception_text, "torch_exception_get_what_without_backtrace");
   bool complete = find(torch.create_tensor_from_blob, "aoti_torch_create_tensor_from_blob") &&

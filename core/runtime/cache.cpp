@@ -1,0 +1,132 @@
+#include "runtime/cache.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "runtime/content_hash.h"
+#include "runtime/serialize.h"
+
+namespace kerf::runtime {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// The whole file, or nullopt with errno.
+std::optional<std::string> read_file(const std::string& path) {
+  File file(std::fopen(path.c_str(), "rb"));
+  if (!file) return std::nullopt;
+  std::string bytes;
+  char chunk[1 << 16];
+  while (size_t count = std::fread(chunk, 1, sizeof chunk, file.get())) bytes.append(chunk, count);
+  if (std::ferror(file.get())) return std::nullopt;
+  return bytes;
+}
+
+// False with errno. Closing reports what writing has put off, such as a full disk.
+bool write_file(const std::string& path, std::string_view bytes) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (!file) return false;
+  bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  int error = errno;
+  bool closed = std::fclose(file) == 0;
+  if (!written) errno = error;
+  return written && closed;
+}
+
+// No two writers share a name: neither threads of this process nor processes of this machine.
+std::string temporary_name(const std::string& path) {
+  static std::atomic<uint64_t> count = 0;
+  return fmt::format("{}.{}.{}.tmp", path, getpid(), count++);
+}
+
+}  // namespace
+
+std::string default_cache_directory() {
+  if (std::string own = environment("KERF_CACHE_DIR"); !own.empty()) return own;
+  if (std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) return cache + "/kerf";
+  if (std::string home = environment("HOME"); !home.empty()) return home + "/.cache/kerf";
+  return "";
+}
+
+std::string cache_key(std::string_view text, std::string_view target, std::string_view options,
+                      std::string_view version) {
+  return content_hash({text, target, options, version});
+}
+
+DiskCache::DiskCache(std::string directory, Log log)
+    : directory_(std::move(directory)), log_(std::move(log)) {}
+
+std::string DiskCache::path_of(const std::string& key) const {
+  return fmt::format("{}/{}.plan", directory_, key);
+}
+
+std::optional<std::string> DiskCache::load(const std::string& key) {
+  if (directory_.empty()) return std::nullopt;
+  errno = 0;
+  std::optional<std::string> bytes = read_file(path_of(key));
+  // An absent entry is the usual miss; that the directory is a file shows when storing.
+  if (!bytes && errno != ENOENT && errno != ENOTDIR)
+    warn_once(fmt::format("cannot read {}: {}", path_of(key), std::strerror(errno)));
+  return bytes;
+}
+
+void DiskCache::store(const std::string& key, std::string_view bytes) {
+  if (directory_.empty()) return;
+  std::error_code error;
+  fs::create_directories(directory_, error);
+  if (error) return warn_once(fmt::format("cannot make {}: {}", directory_, error.message()));
+  std::string path = path_of(key);
+  std::string temporary = temporary_name(path);
+  bool written = write_file(temporary, bytes);
+  if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return;
+  int code = errno;
+  std::remove(temporary.c_str());
+  warn_once(fmt::format("cannot write {}: {}", path, std::strerror(code)));
+}
+
+void DiskCache::discard(const std::string& key, std::string_view why) {
+  log_(fmt::format("cache entry {} is {}: ignored, compiling again", path_of(key), why));
+  std::remove(path_of(key).c_str());
+}
+
+void DiskCache::warn_once(const std::string& what) {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(warned_, true)) return;
+  }
+  log_(fmt::format("the compile cache does not work ({}); going on without it", what));
+}
+
+std::optional<Plan> load_plan(DiskCache& cache, const std::string& key) {
+  std::optional<std::string> bytes = cache.load(key);
+  if (!bytes) return std::nullopt;
+  std::optional<Plan> plan = deserialize(*bytes);
+  if (!plan) cache.discard(key, "damaged or of another version");
+  return plan;
+}
+
+void store_plan(DiskCache& cache, const std::string& key, const Plan& plan) {
+  cache.store(key, serialize(plan));
+}
+
+}  // namespace kerf::runtime
