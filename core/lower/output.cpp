@@ -1,0 +1,34 @@
+// What the graph returns: tensors with eager's strides, as views of the buffers they are in where these have them.
+// Two outputs share memory exactly if one is a view of the other in the graph, and an output that is a view of an
+// input is given back as one.
+#include "lower/tensor_view.h"
+
+namespace kerf::lower {
+
+void lower_outputs(Lowering& lowering) {
+  const graph::Graph& graph = lowering.graph;
+  for (const graph::Output& output : graph.outputs) {
+    target::ProgramOutput result;
+    switch (output.kind) {
+      case graph::Output::Kind::none: break;
+      case graph::Output::Kind::integer:
+        result.kind = target::ProgramOutput::Kind::integer;
+        result.integer = output.integer;
+        break;
+      case graph::Output::Kind::tensor: {
+        result.kind = target::ProgramOutput::Kind::tensor;
+        result.view = view_with_strides(lowering, output.value, graph.type(output.value).strides);
+        loop::ProgramBuffer& buffer = lowering.program.buffers[result.view.buffer];
+        if (buffer.kind == loop::BufferKind::input) {
+          result.alias_input = buffer.input_index;
+        } else {
+          buffer.kind = loop::BufferKind::output;
+        }
+        break;
+      }
+    }
+    lowering.program.outputs.push_back(std::move(result));
+  }
+}
+
+}  // namespace kerf::lower
