@@ -23,10 +23,12 @@ Scalar canonical(Scalar value) {
 }  // namespace
 
 SourceId Builder::add_source(const std::string& text) {
-  // Nodes of one line come one after another: the last source is nearly always the one.
-  for (size_t i = graph_.sources.size(); i-- > 0;)
-    if (graph_.sources[SourceId(i)] == text) return SourceId(i);
-  return graph_.sources.push_back(text);
+  // Sources that other builders of this graph added.
+  for (size_t i = source_ids_.size(); i < graph_.sources.size(); ++i)
+    source_ids_.emplace(graph_.sources[SourceId(i)], SourceId(i));
+  auto [found, inserted] = source_ids_.emplace(text, graph_.sources.end_id());
+  if (inserted) graph_.sources.push_back(text);
+  return found->second;
 }
 
 std::vector<ValueId> Builder::node(Op op, std::vector<ValueId> operands, Attributes attributes,

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <unordered_map>
 
 #include "graph/graph.h"
 
@@ -56,6 +57,7 @@ class Builder {
  private:
   Graph& graph_;
   SourceId source_;
+  std::unordered_map<std::string, SourceId> source_ids_;
 };
 
 std::vector<sym::Expr> contiguous_strides(sym::Context& context, std::span<const sym::Expr> shape);

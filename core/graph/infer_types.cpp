@@ -117,7 +117,7 @@ class Inference {
 
   static std::string to_text(const std::vector<DType>& dtypes) {
     std::string text;
-    for (DType dtype : dtypes) text += (text.empty() ? "" : ", ") + std::string(kerf::to_text(dtype));
+    for (DType dtype : dtypes) text += fmt::format("{}{}", text.empty() ? "" : ", ", kerf::to_text(dtype));
     return text;
   }
 

@@ -25,7 +25,7 @@ std::string joined(const Items& items, Print print) {
 
 template <class Items, class Print>
 std::string bracketed(const Items& items, Print print) {
-  return "[" + joined(items, print) + "]";
+  return fmt::format("[{}]", joined(items, print));
 }
 
 std::string quoted(std::string_view raw) {
@@ -34,7 +34,8 @@ std::string quoted(std::string_view raw) {
     if (c == '"' || c == '\\') text += '\\';
     text += c == '\n' ? std::string("\\n") : std::string(1, c);
   }
-  return text + '"';
+  text += '"';
+  return text;
 }
 
 // A number that is never mistaken for an integer.

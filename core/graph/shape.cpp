@@ -29,8 +29,8 @@ bool same_shape(const Graph& graph, std::span<const sym::Expr> a, std::span<cons
 
 std::string to_text(std::span<const sym::Expr> shape) {
   std::string text;
-  for (sym::Expr size : shape) text += (text.empty() ? "" : ", ") + sym::to_text(size);
-  return "[" + text + "]";
+  for (sym::Expr size : shape) text += fmt::format("{}{}", text.empty() ? "" : ", ", sym::to_text(size));
+  return fmt::format("[{}]", text);
 }
 
 Result<Shape> broadcast(const Graph& graph, std::span<const Shape> shapes) {

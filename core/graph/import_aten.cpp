@@ -1,0 +1,137 @@
+#include "graph/import_aten.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <unordered_map>
+
+#include "graph/import_call.h"
+
+namespace kerf::graph {
+
+namespace {
+
+using S = ops::ScalarOp;
+using R = ops::ReduceOp;
+
+const AtenRow kRows[] = {
+#define ATEN(overload, importer, ...) {overload, importer, {__VA_ARGS__}},
+#include "graph/aten.def"
+#undef ATEN
+};
+
+const AtenRow* find_row(std::string_view op) {
+  static const std::unordered_map<std::string_view, const AtenRow*> kByOverload = [] {
+    std::unordered_map<std::string_view, const AtenRow*> map;
+    for (const AtenRow& row : kRows) map.emplace(row.overload, &row);
+    return map;
+  }();
+  constexpr std::string_view kPrefix = "aten.";
+  if (!op.starts_with(kPrefix)) return nullptr;
+  auto found = kByOverload.find(op.substr(kPrefix.size()));
+  return found == kByOverload.end() ? nullptr : found->second;
+}
+
+target::ExternArgument extern_argument(const Argument& argument, std::vector<ValueId>& operands) {
+  target::ExternArgument out;
+  if (const auto* tensor = std::get_if<ValueId>(&argument.value)) {
+    operands.push_back(*tensor);
+    out.value = target::TensorView{.buffer = static_cast<uint32_t>(operands.size() - 1)};
+  } else if (const auto* list = std::get_if<ArgumentList>(&argument.value)) {
+    target::ExternArgumentList items;
+    for (const Argument& item : *list) items.push_back(extern_argument(item, operands));
+    out.value = std::move(items);
+  } else {
+    std::visit(
+        [&](const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (!std::is_same_v<T, ValueId> && !std::is_same_v<T, ArgumentList>) out.value = value;
+        },
+        argument.value);
+  }
+  return out;
+}
+
+std::vector<ValueId> import_external(Builder& builder, const Call& call, const std::string& reason) {
+  std::vector<ValueId> operands;
+  target::ExternArgumentList arguments;
+  size_t positional = call.arguments.size() - call.keyword_only.size();
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    arguments.push_back(extern_argument(call.arguments[i], operands));
+    if (i >= positional) arguments.back().keyword = call.keyword_only[i - positional];
+  }
+  return builder.external(call.op, std::move(operands), std::move(arguments), reason, call.results);
+}
+
+bool is_opaque(const Builder& builder, const Argument& argument) {
+  if (const auto* tensor = std::get_if<ValueId>(&argument.value))
+    return !builder.type(*tensor).opaque.empty();
+  if (const auto* list = std::get_if<ArgumentList>(&argument.value))
+    return std::ranges::any_of(*list, [&](const Argument& item) { return is_opaque(builder, item); });
+  return false;
+}
+
+// Why a call is beyond all importers; empty if it is not.
+std::string obstacle(const Builder& builder, const Call& call, const AtenRow* row) {
+  if (!row) return fmt::format("no lowering for {}", call.op);
+  for (const TensorType& type : call.results)
+    if (!type.opaque.empty()) return fmt::format("{} gives {}", call.op, type.opaque);
+  for (const Argument& argument : call.arguments)
+    if (is_opaque(builder, argument))
+      return fmt::format("{} takes a dtype that Kerf does not compute with", call.op);
+  return {};
+}
+
+// What an importer made has the type that tracing promised, and a value that leaves the graph has eager's
+// strides. An operand handed through is a view when its strides are others.
+Result<ValueId> settle(Builder& builder, const TensorType& promised, ValueId value, ValueId first_new) {
+  const TensorType& type = builder.type(value);
+  if (type.dtype != promised.dtype || type.rank() != promised.rank() ||
+      !same_shape(builder.graph(), type.shape, promised.shape))
+    return Unsupported{fmt::format("the importer made {}{} of a promised {}{}", to_text(type.dtype),
+                                   to_text(type.shape), to_text(promised.dtype), to_text(promised.shape))};
+  if (type.strides == promised.strides && type.shape == promised.shape) return value;
+  if (value < first_new || type.shape != promised.shape)
+    value = builder.node(Op::reshape, {value}, {{Attr::shape, promised.shape}}, {promised})[0];
+  builder.graph().values[value].type.strides = promised.strides;
+  return value;
+}
+
+// Side outputs that have other types than tracing says (norms) are checked by their importers.
+bool has_own_types(Op op) { return op == Op::layer_norm || op == Op::layer_norm_backward; }
+
+Imported import_by(Builder& builder, const Call& call, const AtenRow& row) {
+  ValueId first_new = builder.graph().values.end_id();
+  Imported values = row.importer({builder, call, row.fields});
+  if (!values || has_own_types(row.fields.op)) return values;
+  CHECK(values->size() == call.results.size(), "{}: {} results of {}", call.op, values->size(),
+        call.results.size());
+  for (size_t i = 0; i < values->size(); ++i) {
+    Result<ValueId> settled = settle(builder, call.results[i], (*values)[i], first_new);
+    if (!settled) return Unsupported{settled.reason()};
+    (*values)[i] = *settled;
+  }
+  return values;
+}
+
+}  // namespace
+
+std::vector<ValueId> import_call(Builder& builder, const Call& call) {
+  builder.set_source(call.source.empty() ? SourceId() : builder.add_source(call.source));
+  const AtenRow* row = find_row(call.op);
+  std::string reason = obstacle(builder, call, row);
+  if (reason.empty()) {
+    Imported values = import_by(builder, call, *row);
+    if (values) return *values;
+    reason = fmt::format("{}: {}", call.op, values.reason());
+  }
+  return import_external(builder, call, reason);
+}
+
+std::vector<std::string> imported_overloads() {
+  std::vector<std::string> names;
+  for (const AtenRow& row : kRows) names.push_back(fmt::format("aten.{}", row.overload));
+  return names;
+}
+
+}  // namespace kerf::graph

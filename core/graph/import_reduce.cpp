@@ -1,0 +1,147 @@
+// Reductions. Sums and means of f16 and bf16 are taken in f32 and rounded once.
+#include <limits>
+#include <numeric>
+
+#include "graph/import_call.h"
+
+namespace kerf::graph {
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+using ops::ReduceOp;
+
+Dims all_dims(size_t rank) {
+  Dims dims(rank);
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
+}
+
+// Reducing a bool: the largest is `any`, the smallest `all`.
+ReduceOp boolean_form(ReduceOp op) {
+  if (op == ReduceOp::max) return ReduceOp::any;
+  if (op == ReduceOp::min) return ReduceOp::all;
+  return op;
+}
+
+// A 0-d operand has no dimension to reduce, and any fold of one element is the element.
+Term reduced(ReduceOp op, Term x, const Dims& dims, bool keepdim) {
+  if (dims.empty()) return x;
+  return reduce(x.dtype() == DType::b1 ? boolean_form(op) : op, x, dims, keepdim);
+}
+
+// The position of the extremum along one dimension; 0 for a 0-d operand.
+Term position(const ImportCall& call, ReduceOp op, Term x, const Dims& dims, bool keepdim) {
+  if (dims.empty()) return call.term(call.builder.constant(Scalar::of_int(DType::i64, 0)));
+  if (x.dtype() == DType::b1) x = x.in(DType::u8);
+  return reduce(op, x.computing(), dims, keepdim);
+}
+
+// Sum of squares around the mean in two passes, over max(count - correction, 0).
+struct Moments {
+  Term mean;
+  Term variance;
+};
+
+Moments moments(const ImportCall& call, Term x, const Dims& dims, size_t correction, bool keepdim) {
+  x = x.computing();
+  Term elements = count(x, dims, x.dtype());
+  Term mean = sum(x, dims, true) / elements;
+  Term deviation = x - mean;
+  Term squares = sum(deviation * deviation, dims, keepdim);
+  double c = call.is_none(correction) ? 1 : call.number(correction);
+  Term divisor = c == 0 ? elements : maximum(elements - c, 0.0);
+  Shape shape = squares.type().shape;
+  return {call.term(call.builder.reshape(mean, shape)), squares / divisor};
+}
+
+}  // namespace
+
+// sum, prod, amax, amin, any, all over dims: `flag` 0: every dimension; 1: arguments self, dim(s), keepdim.
+// The traced dtype tells in what to reduce.
+Imported import_reduce(const ImportCall& call) {
+  Term x = call.tensor(0);
+  size_t rank = x.type().rank();
+  Dims dims = call.row.flag ? call.dims(1, rank) : all_dims(rank);
+  bool keepdim = call.row.flag && call.boolean(2, false);
+  bool boolean = ops::info(call.row.reduce).boolean;
+  DType dtype = boolean ? DType::b1 : call.result().dtype;
+  Term y = reduced(call.row.reduce, x.in(dtype).computing(), dims, keepdim);
+  // any and all of u8 are u8.
+  return rounded(call, y);
+}
+
+// self[, dim, keepdim], dtype
+Imported import_mean(const ImportCall& call) {
+  Term x = call.tensor(0).in(call.result().dtype).computing();
+  size_t rank = x.type().rank();
+  Dims dims = call.row.flag ? call.dims(1, rank) : all_dims(rank);
+  bool keepdim = call.row.flag && call.boolean(2, false);
+  Term elements = count(x, dims, x.dtype());
+  return rounded(call, reduced(ReduceOp::sum, x, dims, keepdim) / elements);
+}
+
+// max.dim, min.dim: self, dim, keepdim: values, indices.
+Imported import_extremum_dim(const ImportCall& call) {
+  Term x = call.tensor(0);
+  Dims dims = x.type().rank() ? Dims{call.dim(1, x.type().rank())} : Dims{};
+  bool keepdim = call.boolean(2, false), largest = call.row.reduce == ReduceOp::max;
+  Term values = reduced(call.row.reduce, x.computing(), dims, keepdim).in(x.dtype());
+  Term indices = position(call, largest ? ReduceOp::argmax : ReduceOp::argmin, x, dims, keepdim);
+  return std::vector<ValueId>{values, indices};
+}
+
+// argmax, argmin: self, dim, keepdim. Without dim: over the flattened elements.
+Imported import_argextremum(const ImportCall& call) {
+  Term x = call.tensor(0);
+  bool keepdim = call.boolean(2, false);
+  if (!call.is_none(1)) {
+    Dims dims = x.type().rank() ? Dims{call.dim(1, x.type().rank())} : Dims{};
+    return one(position(call, call.row.reduce, x, dims, keepdim));
+  }
+  Term flat = call.term(call.builder.reshape(x, {sym::product(call.context(), x.type().shape)}));
+  Term found = position(call, call.row.reduce, flat, {0}, false);
+  return one(call.builder.reshape(found, call.result().shape));
+}
+
+// var (`flag` 0), std (1): self, dim, correction, keepdim. var_mean (2) and std_mean (3) give two results.
+Imported import_variance(const ImportCall& call) {
+  Term x = call.tensor(0);
+  if (call.is_symbolic(2)) return decline("a symbolic correction");
+  if (x.type().rank() == 0) return decline("of a 0-d tensor");
+  Moments m = moments(call, x, call.dims(1, x.type().rank()), 2, call.boolean(3, false));
+  Term spread = call.row.flag & 1 ? sqrt(m.variance) : m.variance;
+  if (call.row.flag < 2) return rounded(call, spread);
+  return std::vector<ValueId>{spread.in(call.result(0).dtype), m.mean.in(call.result(1).dtype)};
+}
+
+// self, dim, keepdim. An infinite maximum is not subtracted: inf - inf would be NaN.
+Imported import_logsumexp(const ImportCall& call) {
+  Term x = call.tensor(0).in(call.result().dtype).computing();
+  Dims dims = call.dims(1, x.type().rank());
+  if (dims.empty()) return rounded(call, x);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Term largest = reduce(ReduceOp::max, x, dims, true);
+  Term shift = where(equal(abs(largest), kInfinity), 0.0, largest);
+  Term total = log(sum(exp(x - shift), dims, true)) + shift;
+  return rounded(call, call.term(call.builder.reshape(total, call.result().shape)));
+}
+
+// self, ord, dim, keepdim, dtype
+Imported import_vector_norm(const ImportCall& call) {
+  Term x = call.tensor(0).in(call.result().dtype).computing();
+  Dims dims = call.dims(2, x.type().rank());
+  bool keepdim = call.boolean(3, false);
+  double order = call.number(1);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (order == kInfinity) return rounded(call, reduced(ReduceOp::max, abs(x), dims, keepdim));
+  if (order == -kInfinity) return rounded(call, reduced(ReduceOp::min, abs(x), dims, keepdim));
+  if (order == 0)
+    return rounded(call, reduced(ReduceOp::sum, not_equal(x, 0.0).in(x.dtype()), dims, keepdim));
+  if (order == 1) return rounded(call, reduced(ReduceOp::sum, abs(x), dims, keepdim));
+  if (order == 2) return rounded(call, sqrt(reduced(ReduceOp::sum, x * x, dims, keepdim)));
+  Term powers = reduced(ReduceOp::sum, apply(ops::ScalarOp::pow, abs(x), order), dims, keepdim);
+  return rounded(call, apply(ops::ScalarOp::pow, powers, 1.0 / order));
+}
+
+}  // namespace kerf::graph

@@ -1,0 +1,152 @@
+// Indexed writes, on a copy of the data. Sums of f16 and bf16 are taken in f32 and rounded once.
+#include "graph/import_call.h"
+
+namespace kerf::graph {
+
+namespace {
+
+struct Update {
+  bool accumulate;
+  bool wrap;
+};
+
+Term index_put(const Term& data, const Term& values, const Indices& indices, Update update) {
+  DType dtype = update.accumulate ? compute_dtype(data.dtype()) : data.dtype();
+  std::vector<ValueId> operands = {data.in(dtype), values.in(dtype)};
+  operands.insert(operands.end(), indices.tensors.begin(), indices.tensors.end());
+  ValueId put = data.builder().node(Op::index_put, std::move(operands),
+                                    {{Attr::dims, indices.dims},
+                                     {Attr::wrap, update.wrap},
+                                     {Attr::dim, indices.at},
+                                     {Attr::accumulate, update.accumulate}},
+                                    {})[0];
+  return Term(data.builder(), put).in(data.dtype());
+}
+
+// Along one dimension with a list of positions.
+Indices along(const ImportCall& call, int64_t dim, const Term& index) {
+  const TensorType& type = index.type();
+  ValueId list = type.rank() ? index.value() : call.builder.unsqueeze(index, 0);
+  return {.tensors = {list}, .dims = {dim}, .at = dim};
+}
+
+// A bool mask over the leading dimensions with one value for all: a where.
+std::optional<Imported> masked_put(const ImportCall& call, bool accumulate) {
+  const auto& list = std::get<ArgumentList>(call.argument(1).value);
+  const auto* tensor = list.size() == 1 ? std::get_if<ValueId>(&list[0].value) : nullptr;
+  if (!tensor || call.builder.type(*tensor).dtype != DType::b1) return std::nullopt;
+  Term data = call.tensor(0), values = call.tensor(2);
+  if (!sym::product(call.context(), values.type().shape).is_constant(1)) return std::nullopt;
+  if (accumulate && data.dtype() == DType::b1) return std::nullopt;
+  Shape shape = call.builder.type(*tensor).shape;
+  shape.resize(data.type().rank(), call.constant(1));
+  Term mask = call.term(call.builder.reshape(*tensor, shape));
+  Term value = call.term(call.builder.reshape(values, {})).in(data.dtype());
+  Term updated = accumulate ? (data.computing() + value.computing()).in(data.dtype()) : value;
+  return one(where(mask, updated, data));
+}
+
+}  // namespace
+
+// self, indices, values, accumulate
+Imported import_index_put(const ImportCall& call) {
+  bool accumulate = call.boolean(3, false);
+  if (std::optional<Imported> masked = masked_put(call, accumulate)) return *masked;
+  Result<Indices> indices = read_indices(call, 1);
+  if (!indices) return Unsupported{indices.reason()};
+  Term data = call.tensor(0);
+  if (accumulate && data.dtype() == DType::b1) return decline("sums of bool");
+  return one(
+      index_put(data, call.tensor(2).in(data.dtype()), *indices, {.accumulate = accumulate, .wrap = true}));
+}
+
+// self, dim, index, source[, alpha]: `flag` 1 adds, 0 copies.
+Imported import_index_add(const ImportCall& call) {
+  Term data = call.tensor(0), index = call.tensor(2).in(DType::i64), source = call.tensor(3);
+  if (data.type().rank() == 0) return decline("of a 0-d tensor");
+  bool add = call.row.flag == 1;
+  if (add && data.dtype() == DType::b1) return decline("sums of bool");
+  source = source.in(data.dtype());
+  if (add && !call.is_none(4) && (call.is_symbolic(4) || call.number(4) != 1))
+    source = source.computing() * call.operand(4, compute_dtype(data.dtype()));
+  if (source.type().rank() == 0) source = call.term(call.builder.unsqueeze(source, 0));
+  return one(index_put(data, source, along(call, call.dim(1, data.type().rank()), index),
+                       {.accumulate = add, .wrap = false}));
+}
+
+// self, dim, index, value
+Imported import_index_fill(const ImportCall& call) {
+  Term data = call.tensor(0), index = call.tensor(2).in(DType::i64);
+  if (data.type().rank() == 0) return decline("of a 0-d tensor");
+  Indices indices = along(call, call.dim(1, data.type().rank()), index);
+  return one(index_put(data, call.operand(3, data.dtype()), indices, {.accumulate = false, .wrap = true}));
+}
+
+namespace {
+
+// self, dim, index and a source of the index's shape or larger.
+Imported scatter(const ImportCall& call, Term source, const std::string& mode) {
+  Term data = call.tensor(0), index = call.tensor(2).in(DType::i64);
+  size_t rank = data.type().rank();
+  int64_t dim = call.dim(1, rank);
+  DType dtype = mode == "assign" ? data.dtype() : compute_dtype(data.dtype());
+  if (mode != "assign" && dtype == DType::b1) return decline("{} of bool", mode);
+  auto ranked = [&](Term term) {
+    return term.type().rank() ? term : call.term(call.builder.unsqueeze(term, 0));
+  };
+  data = ranked(data), index = ranked(index), source = ranked(source);
+  for (size_t i = 0; i < index.type().rank(); ++i)
+    source = call.term(
+        call.builder.slice(source, static_cast<int64_t>(i), call.constant(0), index.type().shape[i], 1));
+  ValueId out = call.builder.node(Op::scatter, {data.in(dtype), index, source.in(dtype)},
+                                  {{Attr::dim, dim}, {Attr::mode, mode}}, {})[0];
+  return rounded(call, call.term(call.builder.reshape(out, call.result().shape)));
+}
+
+}  // namespace
+
+// scatter.src (`flag` 0), scatter_add (1): self, dim, index, src
+Imported import_scatter(const ImportCall& call) {
+  Term source = call.tensor(3);
+  return scatter(call, source.in(call.result().dtype), call.row.flag ? "add" : "assign");
+}
+
+// self, dim, index, value
+Imported import_scatter_value(const ImportCall& call) {
+  Term value = call.operand(3, call.result().dtype);
+  return scatter(call, call.term(call.builder.expand(value, call.tensor(2).type().shape)), "assign");
+}
+
+// self, dim, index, src, reduce, include_self
+Imported import_scatter_reduce(const ImportCall& call) {
+  if (!call.boolean(5, true)) return decline("without self");
+  const std::string& reduce = call.string(4);
+  if (reduce == "mean") return decline("means");
+  std::string mode = reduce == "sum" ? "add" : reduce == "prod" ? "multiply" : reduce;
+  return scatter(call, call.tensor(3).in(call.result().dtype), mode);
+}
+
+// self, src, dim, start, end, step
+Imported import_slice_scatter(const ImportCall& call) {
+  Term data = call.tensor(0), source = call.tensor(1).in(call.result().dtype);
+  int64_t dim = call.dim(2, data.type().rank());
+  sym::Expr start = call.is_none(3) ? call.constant(0) : call.size(3);
+  sym::Expr size = data.type().shape[static_cast<size_t>(dim)];
+  if (sym::provably_less(start, call.constant(0), call.facts()))
+    start = sym::max(start + size, call.constant(0));
+  sym::Expr step = call.is_none(5) ? call.constant(1) : call.size(5);
+  Term list =
+      call.term(call.builder.iota(source.type().shape[static_cast<size_t>(dim)], start, step, DType::i64));
+  return one(index_put(data, source, along(call, dim, list), {.accumulate = false, .wrap = false}));
+}
+
+// self, src, dim, index
+Imported import_select_scatter(const ImportCall& call) {
+  Term data = call.tensor(0), source = call.tensor(1).in(call.result().dtype);
+  int64_t dim = call.dim(2, data.type().rank());
+  Term position = call.term(call.builder.size_value(call.size(3)));
+  Term row = call.term(call.builder.unsqueeze(source, dim));
+  return one(index_put(data, row, along(call, dim, position), {.accumulate = false, .wrap = true}));
+}
+
+}  // namespace kerf::graph

@@ -1,0 +1,73 @@
+// nll_loss over [N, C] or [C] log-probabilities. A target outside 0..C-1 that is not ignore_index is an
+// IndexError, from the gather's bound check; ignored targets read class 0 and count nothing.
+#include "graph/passes/expand.h"
+
+namespace kerf::graph {
+
+namespace {
+
+enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
+
+Term with_batch(const Term& term, size_t rank) {
+  return term.type().rank() == rank ? term : Term(term.builder(), term.builder().unsqueeze(term, 0));
+}
+
+Term column(const Term& row) { return {row.builder(), row.builder().unsqueeze(row, 1)}; }
+
+struct Targets {
+  Term valid;  // [N] bool
+  Term index;  // [N], 0 where not valid
+};
+
+Targets targets(const Composite& composite, const Term& target) {
+  Term index = with_batch(target, 1);
+  Term valid = not_equal(index, static_cast<double>(composite.node.get<int64_t>(Attr::ignore_index)));
+  return {valid, where(valid, index, 0.0)};
+}
+
+// The class weight of each row, where there are weights.
+Term weighted(const Composite& composite, const Term& value, const Term& index, size_t weight) {
+  if (composite.operands.size() <= weight) return value;
+  ValueId picked = composite.builder.node(
+      Op::index, {composite.operands[weight].in(value.dtype()), index},
+      {{Attr::dims, std::vector<int64_t>{0}}, {Attr::wrap, false}, {Attr::dim, int64_t{0}}}, {})[0];
+  return value * composite.term(picked);
+}
+
+}  // namespace
+
+// input, target [, weight]: loss, total weight
+Expanded expand_nll_loss(const Composite& composite) {
+  Builder& builder = composite.builder;
+  Term x = with_batch(composite.computing(0), 2);
+  auto [valid, index] = targets(composite, composite.operands[1]);
+  Term picked = composite.term(
+      builder.squeeze(builder.node(Op::gather, {x, column(index)}, {{Attr::dim, int64_t{1}}}, {})[0], 1));
+  Term losses = where(valid, weighted(composite, -picked, index, 2), 0.0);
+  int64_t reduction = composite.node.get<int64_t>(Attr::reduction);
+  // A single row without a batch dimension is summed as eager does.
+  if (reduction == kNone && composite.operands[0].type().rank() == 2)
+    return {composite.result(0, losses),
+            composite.result(1, composite.term(builder.constant(Scalar::of(x.dtype(), 0))))};
+  Term total = sum(weighted(composite, valid.in(x.dtype()), index, 2), {0}, false);
+  Term loss = sum(losses, {0}, false);
+  return {composite.result(0, reduction == kMean ? loss / total : loss), composite.result(1, total)};
+}
+
+// grad, input, target, total weight [, weight]. Dense, one comparison an element: every element is written
+// anyway.
+Expanded expand_nll_loss_backward(const Composite& composite) {
+  Builder& builder = composite.builder;
+  const Shape& shape = composite.results[0].shape;
+  Term grad = composite.computing(0);
+  if (composite.node.get<int64_t>(Attr::reduction) == kMean)
+    grad = grad / composite.operands[3].in(grad.dtype());
+  auto [valid, index] = targets(composite, composite.operands[2]);
+  Term rows = composite.term(builder.expand(grad, index.type().shape));
+  Term row_grads = where(valid, weighted(composite, -rows, index, 4), 0.0);
+  Term classes = composite.term(
+      builder.iota(shape.back(), builder.context().constant(0), builder.context().constant(1), DType::i64));
+  return {composite.result(0, where(equal(classes, column(index)), column(row_grads), 0.0))};
+}
+
+}  // namespace kerf::graph
