@@ -308,9 +308,7 @@ class Verifier {
       if (symbol.symbol().kind != SymbolKind::value) {
         if (!is_open(symbol))
           error("expressions", "{} is neither a size nor an open axis", sym::to_text(symbol));
-      } else if (ValueId value(symbol.symbol().value); value.index >= kernel_.values.size()) {
-        error("ids", "%{} does not exist", value.index);
-      } else if (!values_allowed) {
+      } else if (ValueId value(symbol.symbol().value); !values_allowed) {
         error("expressions", "%{} in an expression of axes and sizes", value.index);
       } else {
         use(value);
