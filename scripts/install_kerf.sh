@@ -14,6 +14,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && [ -f build/python/build.ninj
   cmake --install build/python --prefix "$($python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" \
     >build/python/install.log
 else
+  echo "kerf: building core and bindings (minutes the first time)"
   rm -f "$stamp"
   $python -m pip install -q --no-build-isolation --no-deps -C cmake.define.KERF_WERROR=ON -e .
   echo "$wanted" >"$stamp"
