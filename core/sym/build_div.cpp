@@ -25,6 +25,8 @@ Split split_terms(Expr dividend, Expr divisor) {
   Context& context = dividend.context();
   InlineVector<Expr, 16> quotient, remainder;
   int64_t unit = coefficient_of(divisor);
+  // Multiples of the minimum would only push other constants out of int64.
+  if (unit == kMinInt) return {context.constant(0), dividend};
   Expr base = rest_of(divisor);
   for (size_t i = 0; i < term_count(dividend); ++i) {
     Expr term = term_at(dividend, i);

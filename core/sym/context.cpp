@@ -54,33 +54,38 @@ uint64_t hash_name(std::string_view name) {  // FNV-1a: the same in every run an
   return mix(hash);
 }
 
-// Finds or makes room by structural hash; `same` decides equality of candidates.
+// Finds or makes room by structural hash; `same` decides equality of candidates. The hash is kept beside the
+// pointer: probing then touches no node but the one that matches.
 class InternTable {
  public:
   template <class Same>
-  const Node** slot_for(uint64_t hash, const Same& same) {
+  const Node*& slot_for(uint64_t hash, const Same& same) {
     if (4 * (count_ + 1) > 3 * slots_.size()) grow();
-    size_t mask = slots_.size() - 1;
-    size_t i = hash & mask;
-    while (slots_[i] && !(slots_[i]->hash == hash && same(*slots_[i]))) i = (i + 1) & mask;
-    return &slots_[i];
+    size_t i = hash & (slots_.size() - 1);
+    while (slots_[i].node && !(slots_[i].hash == hash && same(*slots_[i].node)))
+      i = (i + 1) & (slots_.size() - 1);
+    slots_[i].hash = hash;
+    return slots_[i].node;
   }
   void added() { ++count_; }
 
  private:
+  struct Slot {
+    uint64_t hash = 0;
+    const Node* node = nullptr;
+  };
   void grow() {
-    std::vector<const Node*> old(slots_.empty() ? 1024 : 2 * slots_.size());
+    std::vector<Slot> old(slots_.empty() ? 1024 : 2 * slots_.size());
     old.swap(slots_);
-    size_t mask = slots_.size() - 1;
-    for (const Node* node : old) {
-      if (!node) continue;
-      size_t i = node->hash & mask;
-      while (slots_[i]) i = (i + 1) & mask;
-      slots_[i] = node;
+    for (const Slot& slot : old) {
+      if (!slot.node) continue;
+      size_t i = slot.hash & (slots_.size() - 1);
+      while (slots_[i].node) i = (i + 1) & (slots_.size() - 1);
+      slots_[i] = slot;
     }
   }
 
-  std::vector<const Node*> slots_;
+  std::vector<Slot> slots_;
   size_t count_ = 0;
 };
 
@@ -117,18 +122,18 @@ Context::~Context() = default;
 
 Expr Context::constant(int64_t value) {
   uint64_t hash = combine(static_cast<uint64_t>(Kind::constant), static_cast<uint64_t>(value));
-  const Node** slot = state_->table.slot_for(
+  const Node*& slot = state_->table.slot_for(
       hash, [&](const Node& node) { return node.kind == Kind::constant && node.constant == value; });
-  if (!*slot) {
+  if (!slot) {
     Node* node = state_->new_node();
     node->kind = Kind::constant;
     node->constant = value;
     node->hash = hash;
     node->context = this;
-    *slot = node;
+    slot = node;
     state_->table.added();
   }
-  return Expr(*slot);
+  return Expr(slot);
 }
 
 Expr Context::symbol(std::string_view name, SymbolKind kind) {
@@ -160,13 +165,13 @@ Expr Context::intern(Kind kind, std::span<const Expr> operands) {
     CHECK(operand.valid() && &operand.context() == this, "an operand of another context");
     hash = combine(hash, operand.hash());
   }
-  const Node** slot = state_->table.slot_for(hash, [&](const Node& node) {
+  const Node*& slot = state_->table.slot_for(hash, [&](const Node& node) {
     if (node.kind != kind || node.operand_count != operands.size()) return false;
     for (size_t i = 0; i < operands.size(); ++i)
       if (node.operands[i] != operands[i].node()) return false;
     return true;
   });
-  if (*slot) return Expr(*slot);
+  if (slot) return Expr(slot);
 
   auto* copy = static_cast<const Node**>(state_->arena.allocate(operands.size() * sizeof(const Node*)));
   Node* node = state_->new_node();
@@ -181,7 +186,7 @@ Expr Context::intern(Kind kind, std::span<const Expr> operands) {
     if (!node->lead) node->lead = copy[i]->lead;
   }
   node->as_written = kind == Kind::mul && stays_as_written(operands);
-  *slot = node;
+  slot = node;
   state_->table.added();
   return Expr(node);
 }

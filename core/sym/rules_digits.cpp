@@ -3,6 +3,7 @@
 // Worked example, e = 128*p0 + p1 + 5 with p1 < 100 and the divisor 1024: the terms 128*p0 propose g = 128;
 // what 128 does not divide, p1 + 5, stays below it. So e // 1024 = (128*p0) // 1024 = p0 // 8.
 #include <algorithm>
+#include <functional>
 
 #include "sym/eval.h"
 #include "sym/integers.h"

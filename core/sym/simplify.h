@@ -1,8 +1,8 @@
 #pragma once
 // simplify(expr, facts): an equal expression (for all values the facts allow) with fewer divisions.
-// Properties, tested: value kept; idempotent; the same handle when nothing changed; bounded work (an
-// expression wider than kMaxWidth operands is left as it is). Rules are grouped by family: rules_div.cpp,
-// rules_mod.cpp, rules_minmax.cpp, rules_sum.cpp.
+// Properties, tested: value kept; idempotent; the same handle when nothing changed; bounded work (each node
+// is visited once, and no rule runs on a node wider than kMaxWidth operands). Rules are grouped by family:
+// rules_div.cpp, rules_mod.cpp and their common rules_digits.cpp, rules_minmax.cpp, rules_sum.cpp.
 #include "sym/expr.h"
 #include "sym/facts.h"
 

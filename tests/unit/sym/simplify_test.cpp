@@ -156,3 +156,24 @@ TEST_CASE("a divisor that is provably zero is left alone") {
   CHECK_EQ(simple("p // z"), "p // z");
   CHECK_EQ(simple("p % z"), "p % z");
 }
+
+TEST_CASE("digits join only over a positive extent") {
+  Setting simple;
+  simple.facts.set_range(simple.context.symbol("b", SymbolKind::size), {-8, 8});
+  CHECK_EQ(simple("128*((p // 128) % b) + p % 128"), "128*((p // 128) % b) + p % 128");
+  CHECK_EQ(simple("128*((p // 128) % n) + p % 128"), "p % (128*n)");
+}
+
+TEST_CASE("simplify keeps the handle of what is simple, however wide") {
+  Setting simple;
+  Expr sum = simple.context.constant(0);
+  for (int k = 0; k < 60; ++k) {
+    Expr symbol = simple.context.symbol(fmt::format("x{}", k), SymbolKind::axis);
+    simple.facts.set_extent(symbol, simple.context.constant(7 + k));
+    sum = sum + symbol * (k * k + 3);
+  }
+  CHECK(simplify(sum, simple.facts) == sum);
+  CHECK(simplify(sum * sum, simple.facts) == sum * sum);
+  Expr wide = mod(floor_div(sum, 12), 36);
+  CHECK(simplify(simplify(wide, simple.facts), simple.facts) == simplify(wide, simple.facts));
+}
