@@ -1,5 +1,6 @@
 // Activations and other pointwise calls of several steps, each in the formula of eager's kernel: its limit
-// cases (NaN, infinities, boundaries) are part of the meaning. All are computed in f32 (f64 for f64) with
+// cases (NaN, infinities, boundaries) are part of the meaning. Where its vector loop and its scalar tail
+// disagree about NaN, the vector loop counts. All are computed in f32 (f64 for f64) with
 // numbers unrounded, and rounded once.
 #include <cmath>
 #include <limits>
@@ -138,15 +139,15 @@ Imported import_hardswish(const ImportCall& call) {
 Imported import_hardswish_backward(const ImportCall& call) {
   Term grad = computing(call, 0), x = computing(call, 1);
   Term middle = grad * (x / 3.0 + 0.5);
-  Term upper = where(less(x, 3.0), middle, grad);
+  Term upper = where(greater_equal(x, 3.0), grad, middle);
   return rounded(call, where(less_equal(x, -3.0), 0.0, upper));
 }
 
 // grad, self, min_val, max_val
 Imported import_hardtanh_backward(const ImportCall& call) {
   Term grad = computing(call, 0), x = computing(call, 1);
-  Term low = less_equal(x, call.number(2)), high = greater_equal(x, call.number(3));
-  return rounded(call, where(either(low, high), 0.0, grad));
+  Term above = greater(x, call.number(2)), below = less(x, call.number(3));
+  return rounded(call, where(both(above, below), grad, 0.0));
 }
 
 // self, alpha, scale, input_scale
@@ -163,7 +164,7 @@ Imported import_elu_backward(const ImportCall& call) {
   double scale = call.number(2), input_scale = call.number(3), coefficient = call.number(1) * scale;
   Term negative = call.boolean(4) ? grad * input_scale * (x + coefficient)
                                   : grad * (input_scale * coefficient) * exp(x * input_scale);
-  return rounded(call, where(less_equal(x, 0.0), negative, grad * scale));
+  return rounded(call, where(greater(x, 0.0), grad * scale, negative));
 }
 
 // self, beta, threshold
@@ -223,8 +224,8 @@ Imported import_hardshrink(const ImportCall& call) {
 Imported import_shrink_backward(const ImportCall& call) {
   Term grad = computing(call, 0), x = computing(call, 1);
   double bound = call.number(2);
-  Term above = greater_equal(x, -bound), below = less_equal(x, bound);
-  return rounded(call, where(both(above, below), 0.0, grad));
+  Term below = less(x, -bound), above = greater(x, bound);
+  return rounded(call, where(either(below, above), grad, 0.0));
 }
 
 // self: value, and exp(-|x|) for the backward.

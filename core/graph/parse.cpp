@@ -170,7 +170,7 @@ class Parser {
     if (node.op == Op::external) {
       external(node);
     } else {
-      if (lexer_.peek().kind == TokenKind::value) {
+      if (lexer_.peek().line == line && lexer_.peek().kind == TokenKind::value) {
         do node.operands.push_back(use());
         while (lexer_.accept(","));
       }

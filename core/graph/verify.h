@@ -1,6 +1,6 @@
 #pragma once
 // Checks a graph. Each invariant has a name, which begins the message of its violation, and a golden test in
-// tests/golden/graph/error_*.txt (those that no text can violate: tests/unit/graph/test_verify.cpp).
+// tests/golden/graph/error_*.txt (those that no text can violate: tests/unit/graph/verify_test.cpp).
 //
 //   ids          ids are in range; a value's producer lists it as the result it says
 //   sizes        size symbols are distinct and of kind size; every expression mentions given sizes only

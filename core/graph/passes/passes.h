@@ -6,14 +6,19 @@
 
 namespace kerf::graph {
 
+// Calls that are external become what the importer makes of them (import_aten.h): how the importer is run on
+// text, and how graphs captured without it are compiled.
+Graph import_externals(const Graph& graph);
+
 // Removes nodes whose results nobody reads (effects and inputs stay).
 Graph remove_dead_nodes(const Graph& graph);
 
 // One node for equal nodes (op, operands, attributes); random draws and effects are never joined.
 Graph eliminate_common_nodes(const Graph& graph);
 
-// Views of views become one, identity views and casts vanish, expand of constants folds into apply operands,
-// transposed operands of matrix products stay views (the library takes strides).
+// Views of views become one, identity views and casts vanish, copies go unless the caller could tell, and
+// operands that an apply broadcasts anyway are not expanded. Transposed operands of matrix products stay views
+// (the library takes strides).
 Graph simplify_views(const Graph& graph);
 
 // Every composite becomes pointwise, reduce, view and gather nodes, computed in f32 (f64 for f64) with one
