@@ -51,7 +51,7 @@ struct Launch {
       return;
     }
     target::KernelError own;  // a shared one would mix the fields of two failing threads
-    artifact.entry(pointers, sizes, begin, end, scratch, &own);
+    target::run(artifact, pointers, sizes, begin, end, scratch, &own);
     if (own.code == target::KernelError::kNone) return;
     std::lock_guard lock(mutex);
     if (begin < error_begin) {

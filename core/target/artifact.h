@@ -23,17 +23,29 @@ struct KernelError {
 // buffers: data pointers of the kernel's non-local buffers in order. sizes: values of Kernel::sizes in order.
 // begin, end: the part of the flattened grid [0, grid) to run. scratch: this thread's memory for local buffers that
 // are too large for the stack, 64-byte aligned.
-using CpuEntry = void (*)(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end, void* scratch,
-                          KernelError* error);
+using CpuEntry = void (*)(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end,
+                          void* scratch, KernelError* error);
+
+// What runs a kernel in builds without a code generator; `code` is the artifact's.
+using CpuInterpreter = void (*)(const void* code, void* const* buffers, const int64_t* sizes, int64_t begin,
+                                int64_t end, KernelError* error);
 
 struct CpuArtifact {
   std::string name;
-  std::string object;               // relocatable object file, what the disk cache stores; empty for interpreted kernels
-  std::string text;                 // LLVM IR, kept only when asked for
-  sym::Expr grid;                   // flattened extent of the outermost grid loops; constant 1 without any
-  int64_t scratch_bytes = 0;        // per thread
-  CpuEntry entry = nullptr;         // set once loaded
-  std::shared_ptr<const void> code; // keeps `entry` valid
+  std::string object;  // relocatable object file, what the disk cache stores; of interpreted kernels the text
+  std::string text;    // LLVM IR, kept only when asked for
+  sym::Expr grid;      // flattened extent of the outermost grid loops; constant 1 without any
+  int64_t scratch_bytes = 0;  // per thread
+  CpuEntry entry = nullptr;   // set once loaded, or
+  CpuInterpreter interpret = nullptr;
+  std::shared_ptr<const void> code;  // keeps `entry` valid
 };
+
+// Runs a part of a loaded kernel.
+inline void run(const CpuArtifact& artifact, void* const* buffers, const int64_t* sizes, int64_t begin,
+                int64_t end, void* scratch, KernelError* error) {
+  if (artifact.entry) return artifact.entry(buffers, sizes, begin, end, scratch, error);
+  artifact.interpret(artifact.code.get(), buffers, sizes, begin, end, error);
+}
 
 }  // namespace kerf::target

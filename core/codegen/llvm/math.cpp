@@ -10,11 +10,14 @@ namespace {
 
 struct Function {
   std::string_view name;
-  Operand (*emit)(Emission&, const Operand&);
+  Operand (*emit)(Emission&, std::span<const Operand>);
 };
 
 constexpr Function kFunctions[] = {
-    {"exp", math_exp},
+    {"exp", math_exp},         {"exp2", math_exp2}, {"expm1", math_expm1}, {"tanh", math_tanh},
+    {"sigmoid", math_sigmoid}, {"log", math_log},   {"log2", math_log2},   {"log10", math_log10},
+    {"log1p", math_log1p},     {"pow", math_pow},   {"erf", math_erf},     {"sin", math_sin},
+    {"cos", math_cos},
 };
 
 // vscalefps computes x * 2^floor(n) with one rounding, over- and underflowing as it should.
@@ -53,7 +56,10 @@ Operand emit_math(Emission& e, std::string_view name, std::string_view f64_symbo
   if (function == std::end(kFunctions))
     return call_per_lane(e, std::string(f64_symbol) + "f", std::move(arguments));
   e.b.comment(name);
-  return function->emit(e, arguments[0]);
+  std::vector<Operand*> all;
+  for (Operand& argument : arguments) all.push_back(&argument);
+  e.b.unify(all);
+  return function->emit(e, arguments);
 }
 
 Operand horner(Builder& b, const Operand& x, std::initializer_list<double> coefficients) {
@@ -65,21 +71,52 @@ Operand horner(Builder& b, const Operand& x, std::initializer_list<double> coeff
   return sum;
 }
 
-// Without vscalefps: 2^n as two factors, each of which a normal float can hold. n lies in [-252, 254].
-Operand scale_by_power(Emission& e, const Operand& value, const Operand& n) {
-  bool scalef = e.target.vector_bytes == 64 && value.type.lanes >= 4;
-  if (scalef) return scale_with_hardware(e, value, n);
+Operand clamp(Builder& b, const Operand& x, double low, double high) {
+  Operand l = real_constant(x.type.prim, low), h = real_constant(x.type.prim, high);
+  Operand above = b.select(b.compare("fcmp olt", x, l), l, x, "clamped");
+  return b.select(b.compare("fcmp ogt", above, h), h, above, "clamped");
+}
+
+// Subtracting the bits of sqrt(1/2) makes the exponent step there instead of at 1.
+Split split_exponent(Emission& e, const Operand& x) {
   Builder& b = e.b;
-  Operand whole = b.convert("fptosi", n, Prim::i32, "whole");
-  Operand half = b.binary("ashr", whole, int_constant(Prim::i32, 1), "half");
-  Operand result = value;
-  for (const Operand& part : {half, b.binary("sub", whole, half, "half")}) {
-    Operand biased = b.binary("add", part, int_constant(Prim::i32, 127), "biased");
-    Operand power = b.convert("bitcast", b.binary("shl", biased, int_constant(Prim::i32, 23), "bits"),
-                              Prim::f32, "power");
-    result = b.binary("fmul", result, power, "scaled");
-  }
-  return result;
+  auto bits_of = [](int32_t v) { return int_constant(Prim::i32, v); };
+  Operand tiny = b.compare("fcmp olt", x, real_constant(Prim::f32, 0x1p-126), "tiny");
+  Operand scaled = b.binary("fmul", x, real_constant(Prim::f32, 0x1p24), "scaled");
+  Operand bits = b.convert("bitcast", b.select(tiny, scaled, x, "normal"), Prim::i32, "bits");
+  constexpr int32_t kSqrtHalf = 0x3f3504f3, kOne = 0x3f800000;
+  Operand whole = b.binary("ashr", b.binary("sub", bits, bits_of(kSqrtHalf), "above"), bits_of(23), "k");
+  Operand shifted = b.binary("shl", whole, bits_of(23), "k.bits");
+  Operand mantissa = b.convert("bitcast", b.binary("sub", bits, shifted, "m.bits"), Prim::f32, "m");
+  Operand k = b.convert("sitofp", whole, Prim::f32, "k");
+  k = b.select(tiny, b.binary("fsub", k, real_constant(Prim::f32, 24), "k"), k, "k");
+  Operand inverse =
+      b.convert("bitcast", b.binary("sub", bits_of(kOne), shifted, "inverse"), Prim::f32, "inverse");
+  return {mantissa, k, inverse};
+}
+
+Operand small_exp2(Builder& b, const Operand& r) {
+  return horner(
+      b, r, {0x1.417a36p-13, 0x1.5f0f74p-10, 0x1.3b2ddap-7, 0x1.c6af72p-5, 0x1.ebfbdcp-3, 0x1.62e430p-1, 1});
+}
+
+// The conversion instruction would do, but its LLVM form is undefined for NaN.
+Operand power_of_two(Builder& b, const Operand& n) {
+  Operand shifted = b.binary("fadd", n, real_constant(Prim::f32, kRounder), "shifted");
+  Operand biased = b.binary("add", b.convert("bitcast", shifted, Prim::i32, "bits"),
+                            int_constant(Prim::i32, 127), "biased");
+  return b.convert("bitcast", b.binary("shl", biased, int_constant(Prim::i32, 23), "bits"), Prim::f32,
+                   "power");
+}
+
+// Without vscalefps: two factors, each of which a normal float can hold, the larger magnitude first so that only the
+// last product rounds.
+Operand scale_by_power(Emission& e, const Operand& value, const Operand& n) {
+  if (e.target.vector_bytes == 64 && value.type.lanes >= 4) return scale_with_hardware(e, value, n);
+  Builder& b = e.b;
+  Operand half = b.intrinsic("trunc", {b.binary("fmul", n, real_constant(Prim::f32, 0.5), "half")}, "half");
+  Operand scaled = b.binary("fmul", value, power_of_two(b, half), "scaled");
+  return b.binary("fmul", scaled, power_of_two(b, b.binary("fsub", n, half, "half")), "scaled");
 }
 
 }  // namespace kerf::codegen

@@ -100,12 +100,12 @@ Carried across_lanes(Emission& e, const Accumulator& acc, Carried now) {
   for (int half = now[0].type.lanes / 2; half >= 1; half /= 2) {
     Carried low, high;
     for (const Operand& vector : now) {
-      low.push_back(e.b.part(vector, 0, half));
-      high.push_back(e.b.part(vector, half, half));
+      bool last = half == 1;
+      low.push_back(last ? e.b.extract(vector, int_constant(Prim::i64, 0)) : e.b.part(vector, 0, half));
+      high.push_back(last ? e.b.extract(vector, int_constant(Prim::i64, 1)) : e.b.part(vector, half, half));
     }
     now = fold(e, acc, low, high);
   }
-  for (Operand& vector : now) vector = e.b.extract(vector, int_constant(Prim::i64, 0));
   return now;
 }
 

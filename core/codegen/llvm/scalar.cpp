@@ -188,6 +188,7 @@ Operand emit_logaddexp(Emission& e, const Application& a) {
 }
 
 Operand emit_sigmoid(Emission& e, const Application& a) {
+  if (a.operand_type == DType::f32) return emit_math(e, "sigmoid", "", a.x);
   Operand growth = emit_math(e, "exp", "exp", {e.b.unary("fneg", a.x[0])});
   return e.b.binary("fdiv", real(growth, 1), e.b.binary("fadd", growth, real(growth, 1)), "sigmoid");
 }
