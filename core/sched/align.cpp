@@ -250,14 +250,17 @@ Group seed_group(const Nest& nest, size_t step, const sym::Facts& size_facts) {
 
 void accept(Group& group, Alignment alignment, size_t step) {
   bool was_flexible = group.is_flexible();
+  bool has_inner = std::any_of(alignment.axes.begin(), alignment.axes.end(),
+                               [](const RootAxis& axis) { return axis.inner; });
   group.axes = std::move(alignment.axes);
   group.facts = std::move(alignment.facts);
   group.next_symbol = alignment.next_symbol;
   for (Member& member : group.members) {
     for (sym::Substitution& s : member.map)
       s.to = sym::simplify(sym::substitute(s.to, alignment.group_change), group.facts);
-    // A member that ran over all axes of a flexible group runs over the inner ones too, once some are inner.
-    if (was_flexible && !alignment.broadcasts) member.is_full = alignment.member.is_full;
+    // A member that ran over all axes of a flexible group runs over the inner ones too, once there are some. (A fold
+    // over extents of 1 makes none.)
+    if (was_flexible && !alignment.broadcasts && has_inner) member.is_full = true;
   }
   alignment.member.step = step;
   auto at = std::upper_bound(group.members.begin(), group.members.end(), step,
