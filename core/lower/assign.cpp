@@ -7,6 +7,7 @@
 
 #include "graph/build.h"
 #include "lower/draft.h"
+#include "lower/tensor_view.h"
 
 namespace kerf::lower {
 
@@ -59,6 +60,28 @@ void move_to_copy(Lowering& lowering, graph::ValueId root, graph::NodeId before,
   }
 }
 
+void store_value(Lowering& lowering, graph::NodeId id, const Strided& target) {
+  const graph::Node& node = lowering.graph.nodes[id];
+  KernelDraft draft(lowering, id, node_name(lowering.graph, id));
+  Position position = draft.open_loops(lowering.graph.type(node.results[0]).shape);
+  draft.store(target, position, draft.read_broadcast(node.operands[1], position));
+  draft.finish();
+}
+
+// A value of a dtype that kernels do not know: the library writes it.
+void store_opaque(Lowering& lowering, graph::NodeId id) {
+  const graph::Node& node = lowering.graph.nodes[id];
+  const graph::TensorType& type = lowering.graph.type(node.results[0]);
+  target::ExternCall call;
+  call.op = "aten.copy_.default";
+  for (graph::ValueId operand : {node.results[0], node.operands[1]})
+    call.arguments.push_back({any_view(lowering, operand), ""});
+  call.results = {{target::kNoBuffer, type.dtype, type.shape, type.strides}};
+  call.reason = fmt::format("write-back of a {} tensor", type.opaque);
+  if (node.source.valid()) call.source = lowering.graph.sources[node.source];
+  lowering.program.steps.emplace_back(std::move(call));
+}
+
 }  // namespace
 
 void lower_assign(Lowering& lowering, graph::NodeId id) {
@@ -77,13 +100,11 @@ void lower_assign(Lowering& lowering, graph::NodeId id) {
     if (is_read_from(graph, id, views)) move_to_copy(lowering, root, id, views);
   }
 
-  CHECK(graph.type(node.operands[1]).shape == type.shape, "assign of another shape");
-  KernelDraft draft(lowering, id, node_name(graph, id));
-  Position position = draft.open_loops(type.shape);
-  loop::ValueId value = draft.read(node.operands[1], position);
-  draft.store(target, position, draft.builder().cast(value, type.dtype));
-  draft.finish();
   lowering.places[node.results[0]] = target;
+  if (type.opaque.empty())
+    store_value(lowering, id, target);
+  else
+    store_opaque(lowering, id);
 }
 
 }  // namespace kerf::lower

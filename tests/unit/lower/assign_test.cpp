@@ -67,5 +67,23 @@ TEST_CASE("each of several assigns leaves its own value to its readers") {
               computed(DType::f32, {4}, [&](const Index& i) { return reversed(i) + x.at(i).f; }));
 }
 
+TEST_CASE("write-backs of tensors that kernels do not know are library calls") {
+  GraphCase c;
+  graph::TensorType type{DType::f32, c.shape({2, 2}), c.shape({2, 1}), "complex64"};
+  graph::ValueId in = c.b.input(0, type), other = c.b.input(1, type);
+  c.b.assign(in, other);
+  c.output(in);  // the old value
+  loop::Program program = lower_only(c);
+  REQUIRE(program.steps.size() == 2);
+  const auto& clone = std::get<target::ExternCall>(program.steps[0]);
+  const auto& copy = std::get<target::ExternCall>(program.steps[1]);
+  CHECK(clone.op == "aten.clone.default");
+  CHECK(copy.op == "aten.copy_.default");
+  CHECK(std::get<target::TensorView>(copy.arguments[0].value).buffer == 0);
+  CHECK(std::get<target::TensorView>(copy.arguments[1].value).buffer == 1);
+  CHECK(program.outputs[0].view.buffer == clone.results[0].buffer);
+  CHECK(program.outputs[0].alias_input == -1);
+}
+
 }  // namespace
 }  // namespace kerf::test
