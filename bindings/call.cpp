@@ -62,7 +62,8 @@ runtime::CallInput CompiledGraph::input_of(size_t position, nb::object& argument
     if (input.integer == -1 && PyErr_Occurred()) throw nb::python_error();
     return input;
   }
-  if (kind == ArgumentKind::resolved) argument = kerf_function("kerf.extern", "resolve_bits")(argument);
+  if (kind == ArgumentKind::resolved && is_tensor(argument.ptr()))
+    argument = nb::steal(without_lazy_bits(argument.ptr()));
   input.tensor.host = argument.ptr();
 
   DLTensor tensor;

@@ -28,6 +28,8 @@ struct TorchAbi {
   PyObject* dtype_keyword = nullptr;  // ("dtype",)
   PyObject* as_strided_name = nullptr;
   PyObject* storage_offset_name = nullptr;
+  PyObject* resolve_conj_name = nullptr;
+  PyObject* resolve_neg_name = nullptr;
   std::array<PyObject*, std::size(kDTypes)> dtypes{};
 };
 
@@ -62,6 +64,8 @@ TorchAbi* load() {
   abi->dtype_keyword = nb::make_tuple("dtype").release().ptr();
   abi->as_strided_name = nb::str("as_strided").release().ptr();
   abi->storage_offset_name = nb::str("storage_offset").release().ptr();
+  abi->resolve_conj_name = nb::str("resolve_conj").release().ptr();
+  abi->resolve_neg_name = nb::str("resolve_neg").release().ptr();
   for (DType dtype : kDTypes)
     abi->dtypes[static_cast<size_t>(dtype)] =
         nb::object(torch.attr(std::string(info(dtype).torch_name).c_str())).release().ptr();
@@ -139,6 +143,12 @@ PyObject* as_strided(PyObject* base, std::span<const int64_t> shape, std::span<c
   nb::object position = nb::steal(check(PyLong_FromLongLong(begin + offset)));
   PyObject* arguments[] = {base, sizes.ptr(), steps.ptr(), position.ptr()};
   return check(PyObject_VectorcallMethod(torch.as_strided_name, arguments, 4, nullptr));
+}
+
+PyObject* without_lazy_bits(PyObject* tensor) {
+  const TorchAbi& torch = abi();
+  nb::object resolved = nb::steal(check(PyObject_CallMethodNoArgs(tensor, torch.resolve_conj_name)));
+  return check(PyObject_CallMethodNoArgs(resolved.ptr(), torch.resolve_neg_name));
 }
 
 PyObject* tensor_over(void* data, DType dtype, std::span<const int64_t> shape,

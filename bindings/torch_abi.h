@@ -33,6 +33,9 @@ PyObject* empty_strided(DType dtype, std::span<const int64_t> shape, std::span<c
 PyObject* as_strided(PyObject* base, std::span<const int64_t> shape, std::span<const int64_t> strides,
                      int64_t offset);
 
+// The tensor itself, or a copy without lazy conjugation and negation.
+PyObject* without_lazy_bits(PyObject* tensor);
+
 // A tensor over memory that the caller owns and keeps alive as long as the tensor lives.
 PyObject* tensor_over(void* data, DType dtype, std::span<const int64_t> shape,
                       std::span<const int64_t> strides);

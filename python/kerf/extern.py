@@ -36,11 +36,6 @@ def copy_strided(tensor: torch.Tensor) -> torch.Tensor:
     return memory.as_strided(tensor.shape, tensor.stride(), 0)
 
 
-def resolve_bits(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` itself, or a copy without lazy conjugation and negation."""
-    return tensor.resolve_conj().resolve_neg()
-
-
 def plain_tensor(tensor: Any, position: int) -> torch.Tensor:
     """A CPU tensor with memory in place of argument `position` of a call, which is none.
 

@@ -46,7 +46,7 @@ def test_softmax():
 
 def test_views():
     def function(x):
-        return x.t() + 1, x[1:, ::2] * 2, x.reshape(-1) - 1, x[:, None].expand(4, 3, 6) * x
+        return x.t() + 1, x[1:, ::2] * 2, x.reshape(-1) - 1, x[:, None].expand(4, 4, 6) * x
 
     compare(function, torch.randn(4, 6))
 

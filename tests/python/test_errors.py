@@ -84,7 +84,7 @@ def test_fake_tensor_at_run_time():
     from torch._subclasses import FakeTensorMode
 
     x = torch.ones(4)
-    compiled = _compiled_graph(lambda x: x + 1, x)
+    compiled = _compiled_graph(lambda x: (x + 1,), x)
     fake = FakeTensorMode().from_tensor(x)
     with pytest.raises(kerf.UserError, match="argument 0 is a FakeTensor"):
         compiled([fake])
@@ -92,7 +92,7 @@ def test_fake_tensor_at_run_time():
 
 def test_freed_memory_at_run_time():
     x = torch.ones(4)
-    compiled = _compiled_graph(lambda x: x + 1, x)
+    compiled = _compiled_graph(lambda x: (x + 1,), x)
     gone = torch.ones(4)
     gone.untyped_storage().resize_(0)
     with pytest.raises(kerf.UserError, match="no memory"):
@@ -101,7 +101,7 @@ def test_freed_memory_at_run_time():
 
 def test_wrong_arguments_at_run_time():
     x = torch.ones(4)
-    compiled = _compiled_graph(lambda x: x + 1, x)
+    compiled = _compiled_graph(lambda x: (x + 1,), x)
     with pytest.raises(kerf.UserError, match="takes 1 arguments, 2 given"):
         compiled([x, x])
     with pytest.raises(kerf.UserError, match="must be a tensor"):
@@ -116,5 +116,5 @@ def test_wrong_arguments_at_run_time():
 
 def test_arguments_are_taken():
     arguments = [torch.ones(4)]
-    _compiled_graph(lambda x: x + 1, *arguments)(arguments)
+    _compiled_graph(lambda x: (x + 1,), *arguments)(arguments)
     assert arguments == []
