@@ -3,66 +3,145 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <variant>
 
+#include "axis/domain_text.h"
 #include "base/error.h"
+#include "graph/parse.h"
+#include "graph/passes/passes.h"
+#include "graph/print.h"
+#include "graph/verify.h"
 #include "loop/parse.h"
 #include "loop/print.h"
 #include "loop/renumber.h"
 #include "loop/verify.h"
+#include "loop/verify_program.h"
+#include "lower/lower.h"
+#include "sched/schedule_program.h"
 
 namespace kerf::driver {
 
 namespace {
 
+using graph::Graph;
 using loop::Kernel;
+using loop::Program;
 
-bool is_program(std::string_view text) { return base::Lexer(text).is("program"); }
+// --- any of the IRs, told apart by the first word of the text
 
-// Invalid input is the text's fault; invalid output would be the pass's.
-void require_valid(const Kernel& kernel) {
-  std::vector<std::string> errors = loop::verify(kernel);
-  if (!errors.empty()) throw UserError(fmt::format("{}", fmt::join(errors, "\n")));
+using Ir = std::variant<Graph, Program, Kernel>;
+
+Ir parse(std::string_view text, sym::Context& context) {
+  base::Lexer lexer(text);
+  if (lexer.is("graph")) return graph::parse(text, context);
+  if (lexer.is("program")) return loop::parse_program(text, context);
+  return loop::parse_kernel(text, context);
 }
 
-// A kernel pass over the text of one kernel, or over each kernel of a program.
+std::string print(const Ir& ir) {
+  if (const auto* graph = std::get_if<Graph>(&ir)) return graph::to_text(*graph);
+  return std::holds_alternative<Program>(ir) ? to_text(std::get<Program>(ir)) : to_text(std::get<Kernel>(ir));
+}
+
+// Invalid input is the text's fault; invalid output is the pass's, and a CHECK.
+template <class T>
+const T& valid(const T& ir) {
+  std::vector<std::string> errors = verify(ir);
+  if (!errors.empty()) throw UserError(fmt::format("{}", fmt::join(errors, "\n")));
+  return ir;
+}
+
+template <class T>
+T parse_valid(std::string_view text, sym::Context& context, std::string_view what) {
+  Ir ir = parse(text, context);
+  if (!std::holds_alternative<T>(ir)) throw UserError(fmt::format("the pass takes {}", what));
+  return valid(std::get<T>(ir));
+}
+
+// --- passes of each kind as functions of texts
+
+std::string parse_and_print(std::string_view text) {
+  sym::Context context;
+  return print(parse(text, context));
+}
+
+std::string verify_text(std::string_view text) {
+  sym::Context context;
+  Ir ir = parse(text, context);
+  std::visit([](const auto& any) { valid(any); }, ir);
+  return print(ir);
+}
+
+template <Graph (*pass)(const Graph&)>
+std::string on_graph(std::string_view text) {
+  sym::Context context;
+  Graph result = pass(parse_valid<Graph>(text, context, "a graph"));
+  graph::check_valid(result, "after the pass");
+  return graph::to_text(result);
+}
+
+template <Program (*pass)(const Program&)>
+std::string on_program(std::string_view text) {
+  sym::Context context;
+  Program result = pass(parse_valid<Program>(text, context, "a program"));
+  loop::check_valid(result, "after the pass");
+  return loop::to_text(result);
+}
+
+// On a kernel, or each kernel of a program.
 template <Kernel (*pass)(const Kernel&)>
 std::string on_kernels(std::string_view text) {
   sym::Context context;
   auto run = [](const Kernel& kernel) {
-    require_valid(kernel);
-    Kernel result = pass(kernel);
+    Kernel result = pass(valid(kernel));
     loop::check_valid(result, "after the pass");
     return result;
   };
-  if (!is_program(text)) return loop::to_text(run(loop::parse_kernel(text, context)));
-  loop::Program program = loop::parse_program(text, context);
-  for (auto& step : program.steps)
+  Ir ir = parse(text, context);
+  if (auto* kernel = std::get_if<Kernel>(&ir)) return loop::to_text(run(*kernel));
+  auto* program = std::get_if<Program>(&ir);
+  if (!program) throw UserError("the pass takes a kernel or a program");
+  for (auto& step : program->steps)
     if (auto* launch = std::get_if<loop::Launch>(&step)) launch->kernel = run(launch->kernel);
+  return loop::to_text(*program);
+}
+
+std::string canonical(std::string_view text) {
+  sym::Context context;
+  return loop::canonical_text(parse_valid<Kernel>(text, context, "a kernel"));
+}
+
+std::string lower_graph(std::string_view text) {
+  sym::Context context;
+  Program program = lower::lower(parse_valid<Graph>(text, context, "a graph"));
+  loop::check_valid(program, "after lowering");
   return loop::to_text(program);
 }
 
-std::string parse_and_print(std::string_view text) {
-  sym::Context context;
-  if (is_program(text)) return loop::to_text(loop::parse_program(text, context));
-  return loop::to_text(loop::parse_kernel(text, context));
-}
-
-std::string print_canonical(std::string_view text) {
-  sym::Context context;
-  Kernel kernel = loop::parse_kernel(text, context);
-  require_valid(kernel);
-  return loop::canonical_text(kernel);
-}
-
-Kernel unchanged(const Kernel& kernel) { return kernel; }
+// Texts must not depend on the machine: the target is that of CpuTarget's defaults.
+Program schedule_for_default_target(const Program& program) { return sched::schedule_kernels(program, {}); }
 
 constexpr TextPass kPasses[] = {
-    // loop
-    {"roundtrip", "parse and print a kernel or program, valid or not", parse_and_print},
-    {"verify", "check all invariants", on_kernels<unchanged>},
+    // any IR
+    {"roundtrip", "parse and print, valid or not", parse_and_print},
+    {"verify", "check all invariants", verify_text},
+    // domain
+    {"canonicalize_axes", "ranges and accesses on canonical axes", axis::canonicalize_text},
+    // graph
+    {"import_externals", "externals that have a lowering become nodes", on_graph<graph::import_externals>},
+    {"remove_dead_nodes", "drop what nothing reads", on_graph<graph::remove_dead_nodes>},
+    {"eliminate_common_nodes", "compute equal values once", on_graph<graph::eliminate_common_nodes>},
+    {"simplify_views", "views of views become one", on_graph<graph::simplify_views>},
+    {"expand_composites", "composites become their formulas", on_graph<graph::expand_composites>},
+    // graph to program
+    {"lower", "one small loop nest per value", lower_graph},
+    // program
+    {"fuse_kernels", "merge kernels on common axes", on_program<sched::fuse_kernels>},
+    {"schedule_kernels", "choose and apply schedules", on_program<schedule_for_default_target>},
+    // kernel, or each kernel of a program
     {"renumber", "canonical numbers", on_kernels<loop::renumber>},
     {"remove_dead_values", "drop what no store depends on", on_kernels<loop::remove_dead_values>},
-    {"canonical_text", "the text that identifies equal kernels", print_canonical},
+    {"canonical_text", "the text that identifies equal kernels", canonical},
 };
 
 }  // namespace
