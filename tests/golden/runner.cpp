@@ -2,8 +2,8 @@
 //
 //   // test: verify, remove_dead_values      passes of driver/text_pass.h, in order
 //   // what: one sentence
-//   // run: 7                                optional: execute before and after on random data of this seed;
-//                                            `7, 4 ulp` allows that distance to floats
+//   // run: 7                                optional: execute before and after on random data of this seed
+//                                            (a graph as what it lowers to); `7, 4 ulp` allows that distance
 //   input text
 //   // expect:                               the output, exactly
 //   output text
@@ -23,7 +23,9 @@
 #include "../property/kernel_data.h"
 #include "base/error.h"
 #include "driver/text_pass.h"
+#include "loop/interp_program.h"
 #include "loop/parse.h"
+#include "loop/print.h"
 
 namespace {
 
@@ -94,19 +96,72 @@ Outcome run_passes(const GoldenTest& test) {
   }
 }
 
-// Executes input and output on the same data.
-std::string compare_runs(const GoldenTest& test, const std::string& output) {
+struct RunOptions {
+  uint64_t seed = 0;
+  double ulps = 0;
+};
+
+// `7` or `7, 4 ulp`.
+RunOptions parse_run(const std::string& text) {
   char* end = nullptr;
-  uint64_t seed = std::strtoull(test.run.c_str(), &end, 10);
-  double ulps = *end == ',' ? std::strtod(end + 1, nullptr) : 0;
+  uint64_t seed = std::strtoull(text.c_str(), &end, 10);
+  return {seed, *end == ',' ? std::strtod(end + 1, nullptr) : 0};
+}
+
+std::string compare_kernels(const std::string& input, const std::string& output, RunOptions options) {
   sym::Context context;
-  loop::Kernel before = loop::parse_kernel(test.input, context);
+  loop::Kernel before = loop::parse_kernel(input, context);
   loop::Kernel after = loop::parse_kernel(output, context);
-  for (uint64_t round = 0; round < 4; ++round) {
-    testing::KernelData data = testing::random_data(before, seed + round, testing::Fill::exact);
-    testing::KernelData expected = testing::interpreted(before, data);
-    if (auto difference = testing::difference(before, expected, testing::interpreted(after, data), ulps))
-      return fmt::format("numbers differ before and after the passes: {}", *difference);
+  testing::KernelData data = testing::random_data(before, options.seed, testing::Fill::exact);
+  testing::KernelData expected = testing::interpreted(before, data);
+  return testing::difference(before, expected, testing::interpreted(after, data), options.ulps).value_or("");
+}
+
+// The tensors that a program returns for inputs of this seed.
+std::vector<std::vector<Scalar>> run_program(const loop::Program& program, uint64_t seed) {
+  loop::ProgramMemory memory(program, testing::random_sizes(program.sizes, seed));
+  for (target::BufferIndex i = 0; i < program.buffers.size(); ++i) {
+    const loop::ProgramBuffer& buffer = program.buffers[i];
+    if (buffer.kind != loop::BufferKind::input) continue;
+    uint64_t input_seed = seed * 1000 + static_cast<uint64_t>(buffer.input_index);
+    testing::fill_random(memory.data(i), memory.elements(i), buffer.dtype, input_seed, testing::Fill::exact);
+  }
+  target::KernelError error;
+  loop::interpret(program, memory, error);
+  if (error.code != target::KernelError::kNone) throw UserError("a kernel reports an error on this data");
+  std::vector<std::vector<Scalar>> results;
+  for (const target::ProgramOutput& output : program.outputs)
+    if (output.kind == target::ProgramOutput::Kind::tensor) results.push_back(memory.read(output.view));
+  return results;
+}
+
+// A graph is run as what it lowers to.
+loop::Program parse_program(const std::string& text, sym::Context& context) {
+  bool is_graph = base::Lexer(text).is("graph");
+  return loop::parse_program(is_graph ? driver::run_text_passes("lower", text) : text, context);
+}
+
+std::string compare_programs(const std::string& input, const std::string& output, RunOptions options) {
+  sym::Context context;
+  auto expected = run_program(parse_program(input, context), options.seed);
+  auto actual = run_program(parse_program(output, context), options.seed);
+  if (expected.size() != actual.size()) return "another number of outputs";
+  for (size_t i = 0; i < expected.size(); ++i)
+    for (size_t j = 0; j < expected[i].size(); ++j)
+      if (!testing::agree(expected[i][j], actual[i].at(j), options.ulps))
+        return fmt::format("output {} element {} is {} and {}", i, j, loop::to_text(expected[i][j]),
+                           loop::to_text(actual[i][j]));
+  return "";
+}
+
+// Executes input and output on the same data, four times.
+std::string compare_runs(const GoldenTest& test, const std::string& output) {
+  RunOptions options = parse_run(test.run);
+  bool is_kernel = base::Lexer(test.input).is("kernel");
+  for (int round = 0; round < 4; ++round, ++options.seed) {
+    std::string difference = is_kernel ? compare_kernels(test.input, output, options)
+                                       : compare_programs(test.input, output, options);
+    if (!difference.empty()) return "numbers differ before and after the passes: " + difference;
   }
   return "";
 }

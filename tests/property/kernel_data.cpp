@@ -88,6 +88,8 @@ double ulp_of(double x, DType dtype) {
   return std::ldexp(1.0, std::max(std::ilogb(x) - digits + 1, smallest));
 }
 
+}  // namespace
+
 bool agree(const Scalar& a, const Scalar& b, double ulps) {
   if (!is_floating(a.dtype)) return a == b;
   if (std::isnan(a.f) || std::isnan(b.f)) return std::isnan(a.f) && std::isnan(b.f);
@@ -96,7 +98,17 @@ bool agree(const Scalar& a, const Scalar& b, double ulps) {
   return std::abs(a.f - b.f) <= ulps * ulp_of(std::max(std::abs(a.f), std::abs(b.f)), a.dtype);
 }
 
-}  // namespace
+std::vector<int64_t> random_sizes(const std::vector<loop::Size>& sizes, uint64_t seed, int64_t largest) {
+  Random random(seed);
+  std::vector<int64_t> values;
+  for (const loop::Size& size : sizes) values.push_back(random_size(size, random, largest));
+  return values;
+}
+
+void fill_random(void* data, int64_t elements, DType dtype, uint64_t seed, Fill fill) {
+  Random random(seed);
+  for (int64_t i = 0; i < elements; ++i) store_scalar(data, i, random_value(dtype, random, fill));
+}
 
 std::vector<void*> KernelData::pointers() {
   std::vector<void*> result;
@@ -105,17 +117,14 @@ std::vector<void*> KernelData::pointers() {
 }
 
 KernelData random_data(const loop::Kernel& kernel, uint64_t seed, Fill fill, int64_t largest_size) {
-  Random random(seed);
   KernelData data;
-  for (const loop::Size& size : kernel.sizes) data.sizes.push_back(random_size(size, random, largest_size));
+  data.sizes = random_sizes(kernel.sizes, seed, largest_size);
   for (loop::BufferId id(0); id.index < kernel.buffers.size(); ++id.index) {
-    const loop::Buffer& buffer = kernel.buffers[id];
-    if (buffer.mode == loop::BufferMode::local) continue;
+    DType dtype = kernel.buffers[id].dtype;
+    if (kernel.buffers[id].mode == loop::BufferMode::local) continue;
     int64_t elements = sym::evaluate(loop::element_count(kernel, id), value_in(kernel, data)).value();
-    std::vector<std::byte> bytes(static_cast<size_t>(elements * byte_size(buffer.dtype)));
-    for (int64_t i = 0; i < elements; ++i)
-      store_scalar(bytes.data(), i, random_value(buffer.dtype, random, fill));
-    data.buffers.push_back(std::move(bytes));
+    auto& bytes = data.buffers.emplace_back(static_cast<size_t>(elements * byte_size(dtype)));
+    fill_random(bytes.data(), elements, dtype, seed * 1000 + id.index, fill);
   }
   return data;
 }

@@ -15,6 +15,11 @@ namespace kerf::testing {
 // few indices are out of bounds. special: also NaN, infinities, -0.0, denormals, extreme values and integers.
 enum class Fill { exact, special };
 
+// Values that satisfy the facts, at most `largest` above the smallest allowed.
+std::vector<int64_t> random_sizes(const std::vector<loop::Size>& sizes, uint64_t seed, int64_t largest = 20);
+
+void fill_random(void* data, int64_t elements, DType dtype, uint64_t seed, Fill fill);
+
 struct KernelData {
   std::vector<int64_t> sizes;
   std::vector<std::vector<std::byte>> buffers;  // those that are not local, in order; exactly their elements
@@ -23,7 +28,6 @@ struct KernelData {
   std::vector<void*> pointers();
 };
 
-// Sizes satisfy the kernel's facts and are at most `largest_size` above the smallest allowed.
 KernelData random_data(const loop::Kernel& kernel, uint64_t seed, Fill fill, int64_t largest_size = 20);
 
 // `data` after the kernel ran over it in the interpreter.
@@ -32,8 +36,11 @@ KernelData interpreted(const loop::Kernel& kernel, KernelData data);
 // The same, the grid cut into `parts` runs.
 KernelData interpreted_in_parts(const loop::Kernel& kernel, KernelData data, int64_t parts);
 
-// What differs first, or nullopt. All NaNs are equal, 0.0 and -0.0 are not. `ulps`: allowed distance of floats in
-// units in the last place of the larger one (of f16 and bf16 too).
+// Whether two elements agree: all NaNs are equal, 0.0 and -0.0 are not. `ulps`: allowed distance of floats in units in
+// the last place of the larger one (of f16 and bf16 too).
+bool agree(const Scalar& a, const Scalar& b, double ulps);
+
+// What differs first, or nullopt.
 std::optional<std::string> difference(const loop::Kernel& kernel, const KernelData& a, const KernelData& b,
                                       double ulps = 0);
 
