@@ -115,7 +115,7 @@ Executor::Executor(std::shared_ptr<const Plan> plan) {
   CHECK(plan, "an executor without a plan");
   verify(*plan);
   for (const target::CpuArtifact& artifact : plan->artifacts)
-    CHECK(artifact.entry, "artifact {} is not loaded", artifact.name);
+    CHECK(artifact.entry || artifact.interpret, "artifact {} is not loaded", artifact.name);
   state_ = std::make_unique<State>(std::move(plan));
 }
 

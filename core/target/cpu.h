@@ -6,9 +6,9 @@
 namespace kerf::target {
 
 struct CpuTarget {
-  std::string cpu = "generic";   // LLVM's name of the processor
-  std::string features;          // LLVM feature string, "+avx2,+fma,..."
-  int vector_bytes = 32;         // 64 with AVX-512, 32 with AVX2
+  std::string cpu = "generic";  // LLVM's name of the processor
+  std::string features;         // LLVM feature string, "+avx2,+fma,..."
+  int vector_bytes = 32;        // 64 with AVX-512, 32 with AVX2
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t l3_bytes = 32 << 20;

@@ -34,7 +34,8 @@ using ExternArgumentList = std::vector<ExternArgument>;
 
 // monostate is None. sym::Expr is an int or SymInt.
 struct ExternArgument {
-  std::variant<std::monostate, bool, sym::Expr, double, std::string, TorchConstant, TensorView, ExternArgumentList>
+  std::variant<std::monostate, bool, sym::Expr, double, std::string, TorchConstant, TensorView,
+               ExternArgumentList>
       value;
   std::string keyword;  // empty for a positional argument
 };
@@ -50,11 +51,11 @@ struct ExternResult {
 };
 
 struct ExternCall {
-  std::string op;       // "aten.mm.default"
+  std::string op;  // "aten.mm.default"
   ExternArgumentList arguments;
   std::vector<ExternResult> results;
-  std::string reason;   // why it is not a kernel: "matmul: library call", "no lowering for aten.sort"
-  std::string source;   // the user's source line
+  std::string reason;           // why it is not a kernel: "matmul: library call", "no lowering for aten.sort"
+  std::string source;           // the user's source line
   bool is_matmul_like = false;  // matmul, convolution, attention: outside the compiled-share measure
 };
 
@@ -68,9 +69,9 @@ struct SizeSource {
 // What the compiled graph returns, in order: a tensor, an integer expression, or None.
 struct ProgramOutput {
   enum class Kind : uint8_t { tensor, integer, none } kind = Kind::none;
-  TensorView view;      // tensor
-  sym::Expr integer;    // integer
-  int alias_input = -1; // tensor: as_strided on that input object (the result shares its storage)
+  TensorView view;       // tensor
+  sym::Expr integer;     // integer
+  int alias_input = -1;  // tensor: as_strided on that input object (the result shares its storage)
 };
 
 }  // namespace kerf::target

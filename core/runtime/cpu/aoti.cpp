@@ -67,14 +67,11 @@ const Torch* load_torch() {
 // Null while libtorch is not loaded; then every query looks again.
 const Torch* torch() {
   static std::atomic<const Torch*> found = nullptr;
-  const Torch* result = found.load(std::memory_order_acquire);
-  if (!result) {
-    static std::mutex mutex;
-    std::lock_guard lock(mutex);
-    result = load_torch();
-    found.store(result, std::memory_order_release);
-  }
-  return result;
+  if (const Torch* known = found.load(std::memory_order_acquire)) return known;
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  if (!found.load(std::memory_order_relaxed)) found.store(load_torch(), std::memory_order_release);
+  return found.load(std::memory_order_relaxed);
 }
 
 struct Entry {

@@ -282,6 +282,24 @@ TEST_CASE("an integer division by zero is reported") {
                        "integer division or modulo by zero (in kernel k0, from model.py:3)", RuntimeError);
 }
 
+TEST_CASE("a kernel that is interpreted") {
+  PlanBuilder b;
+  BufferIndex x = b.input({"3"});
+  BufferIndex y = b.output({"3"});
+  b.launch(nullptr, {x, y}, {}, "3");
+  target::CpuArtifact& artifact = b.plan().artifacts[0];
+  artifact.code = std::make_shared<float>(10.0f);
+  artifact.interpret = [](const void* code, void* const* buffers, const int64_t*, int64_t begin, int64_t end,
+                          target::KernelError*) {
+    const float* in = static_cast<const float*>(buffers[0]);
+    for (int64_t i = begin; i < end; ++i)
+      static_cast<float*>(buffers[1])[i] = in[i] * *static_cast<const float*>(code);
+  };
+  Executor executor(b.finish());
+  FakeHost host;
+  CHECK(values(run(executor, host, {tensor(host.floats({1, 2, 3}))})[0]) == std::vector<float>{10, 20, 30});
+}
+
 TEST_CASE("a plan is verified before it runs") {
   FakeHost host;
   auto refused = [](auto&& change) {
