@@ -19,7 +19,7 @@ struct MemoryRange {
   bool overlaps(const MemoryRange& other) const { return begin < other.end && other.begin < end; }
 };
 
-MemoryRange range_of(const void* data, size_t item_bytes, std::span<const int64_t> shape,
+MemoryRange range_of(const void* data, int64_t item_bytes, std::span<const int64_t> shape,
                      std::span<const int64_t> strides) {
   int64_t last = 0;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -27,7 +27,7 @@ MemoryRange range_of(const void* data, size_t item_bytes, std::span<const int64_
     last += (shape[i] - 1) * strides[i];
   }
   const char* begin = static_cast<const char*>(data);
-  return {begin, begin + (last + 1) * static_cast<int64_t>(item_bytes)};
+  return {begin, begin + (last + 1) * item_bytes};
 }
 
 std::span<const int64_t> shape_of(const DLTensor& tensor) {
@@ -38,10 +38,13 @@ std::span<const int64_t> strides_of(const DLTensor& tensor) {
   return {tensor.strides, static_cast<size_t>(tensor.ndim)};
 }
 
-bool has_geometry(PyObject* object, std::span<const int64_t> shape, std::span<const int64_t> strides) {
-  DLTensor tensor;
-  return view_tensor(object, tensor) && std::ranges::equal(shape_of(tensor), shape) &&
-         std::ranges::equal(strides_of(tensor), strides);
+MemoryRange range_of(const DLTensor& tensor) {
+  return range_of(tensor.data, tensor.dtype.bits * tensor.dtype.lanes / 8, shape_of(tensor),
+                  strides_of(tensor));
+}
+
+bool has_geometry(const DLTensor& tensor, std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  return std::ranges::equal(shape_of(tensor), shape) && std::ranges::equal(strides_of(tensor), strides);
 }
 
 // Builds the Python arguments of one extern call and remembers what memory they cover.
@@ -57,8 +60,7 @@ class Arguments {
   size_t size() const { return pointers_.size(); }
 
   bool share_memory_with(const DLTensor& tensor) const {
-    size_t item_bytes = static_cast<size_t>(tensor.dtype.bits) * tensor.dtype.lanes / 8;
-    MemoryRange range = range_of(tensor.data, item_bytes, shape_of(tensor), strides_of(tensor));
+    MemoryRange range = range_of(tensor);
     return std::ranges::any_of(memory_, [&](const MemoryRange& other) { return other.overlaps(range); });
   }
 
@@ -78,11 +80,16 @@ class Arguments {
 
   PyObject* make(const runtime::CallTensor& tensor) {
     auto* base = static_cast<PyObject*>(tensor.base);
-    if (base && !tensor.data) return Py_NewRef(base);  // no memory to speak of: empty, or opaque to Kerf
-    memory_.push_back(
-        range_of(tensor.data, static_cast<size_t>(byte_size(tensor.dtype)), tensor.shape, tensor.strides));
-    if (!base) return tensor_over(tensor.data, tensor.dtype, tensor.shape, tensor.strides);
-    if (tensor.offset == 0 && has_geometry(base, tensor.shape, tensor.strides)) return Py_NewRef(base);
+    if (!base) {
+      memory_.push_back(range_of(tensor.data, byte_size(tensor.dtype), tensor.shape, tensor.strides));
+      return tensor_over(tensor.data, tensor.dtype, tensor.shape, tensor.strides);
+    }
+    DLTensor whole;
+    if (!view_tensor(base, whole)) return Py_NewRef(base);
+    // The executor knows no memory for results of foreign dtypes; they are nobody else's.
+    if (tensor.data) memory_.push_back(range_of(whole));
+    if (!dtype_of(whole.dtype)) return Py_NewRef(base);
+    if (tensor.offset == 0 && has_geometry(whole, tensor.shape, tensor.strides)) return Py_NewRef(base);
     return as_strided(base, tensor.shape, tensor.strides, tensor.offset);
   }
 
@@ -164,7 +171,9 @@ runtime::HostTensor PythonHost::view(runtime::HostTensor base, std::span<const i
                                      std::span<const int64_t> strides, int64_t offset) {
   nb::gil_scoped_acquire gil;
   auto* object = static_cast<PyObject*>(base);
-  if (offset == 0 && has_geometry(object, shape, strides)) return Py_NewRef(object);
+  DLTensor whole;
+  if (offset == 0 && view_tensor(object, whole) && has_geometry(whole, shape, strides))
+    return Py_NewRef(object);
   return as_strided(object, shape, strides, offset);
 }
 

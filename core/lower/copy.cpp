@@ -49,7 +49,7 @@ Strided cloned(Lowering& lowering, graph::ValueId value, const std::vector<sym::
   call.arguments = {{any_view(lowering, value), ""},
                     {target::TorchConstant{target::TorchConstant::Kind::memory_format, "contiguous_format"},
                      "memory_format"}};
-  call.results = {{buffer, type.dtype, type.shape, dense}};
+  call.results = {{buffer, type.dtype, type.shape, dense, /*is_opaque=*/true}};
   call.reason = fmt::format("a copy of a {} tensor", type.opaque);
   lowering.program.steps.emplace_back(std::move(call));
   return {buffer, dense, lowering.context.constant(0)};

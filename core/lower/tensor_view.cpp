@@ -52,7 +52,7 @@ void append_call(Lowering& lowering, graph::NodeId id, target::ExternCall call) 
                           {elements});
       lowering.places[result] = Strided{buffer, type.strides, lowering.context.constant(0)};
     }
-    call.results.push_back({buffer, type.dtype, type.shape, type.strides});
+    call.results.push_back({buffer, type.dtype, type.shape, type.strides, !type.opaque.empty()});
   }
   lowering.program.steps.emplace_back(std::move(call));
 }

@@ -93,7 +93,7 @@ def _compile_traced(
     import_seconds = time.perf_counter() - start
     compiled = _compile_imported(imported, name, options)
     report = compiled.report
-    externs = tuple(debug.Extern(e.op, e.reason, e.source) for e in report.externs)
+    externs = tuple(debug.Extern(_operator_name(e.op, imported), e.reason, e.source) for e in report.externs)
     seconds = {"import": import_seconds, **dict(report.seconds)}
     debug.record(
         debug.Compilation(
@@ -109,6 +109,13 @@ def _compile_traced(
         )
     )
     return compiled
+
+
+def _operator_name(op: str, imported: ImportedGraph) -> str:
+    """What the step calls, where it is a Python function."""
+    if not op.startswith("python:"):
+        return op
+    return str(imported.functions[int(op.removeprefix("python:"))].target)
 
 
 def _compile_imported(imported: ImportedGraph, name: str, options: Options) -> _core.CompiledGraph:

@@ -118,6 +118,9 @@ class _Importer:
     def argument(self, node: fx.Node) -> Any:
         position = len(self.arguments)
         value = node.meta.get("val")
+        if _is_token(node):
+            self.arguments.append(_core.ArgumentKind.ignored)
+            return None
         if not isinstance(value, torch.Tensor):
             is_integer = is_size(value)
             self.arguments.append(_core.ArgumentKind.integer if is_integer else _core.ArgumentKind.ignored)
@@ -290,6 +293,13 @@ def _argument_kind(tensor: torch.Tensor, node: fx.Node) -> Any:
     if tensor.is_conj() or tensor.is_neg() or node.name.startswith("tangents"):
         return kind.resolved
     return kind.tensor if _core.is_computed_dtype(_name(tensor.dtype)) else kind.opaque
+
+
+def _is_token(node: fx.Node) -> bool:
+    """Whether an argument only orders effects: AOTAutograd passes None for it, and drops the tokens returned."""
+    return bool(node.users) and all(
+        user.target is torch.ops.higher_order.with_effects and user.args[0] is node for user in node.users
+    )
 
 
 def _callable_name(target: Any) -> str:

@@ -23,7 +23,7 @@ def test_pointwise():
 
 def test_special_values():
     x = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, 3e38])
-    compare(lambda x: (x * 2, -x, x + 0.0, torch.relu(x), torch.maximum(x, -x), torch.sqrt(x)), x)
+    compare(lambda x: (x * 2, -x, x + 0.0, torch.relu(x), torch.maximum(x, x + 1), torch.sqrt(x)), x)
 
 
 def test_broadcasting():
@@ -362,7 +362,7 @@ def test_many_threads():
 
 
 def test_compilations_are_recorded():
-    torch.compile(lambda x: (torch.linalg.cholesky(x) * 2).exp(), backend="kerf")(torch.eye(3))
+    torch.compile(lambda x: (torch.linalg.cholesky_ex(x)[0] * 2).exp(), backend="kerf")(torch.eye(3))
     (compilation,) = kerf.compilations()
     assert compilation.kind == "inference"
     assert compilation.kernels >= 1
