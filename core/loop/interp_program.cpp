@@ -1,6 +1,7 @@
 #include "loop/interp_program.h"
 
 #include "loop/interp.h"
+#include "sym/eval.h"
 #include "sym/text.h"
 
 namespace kerf::loop {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "loop/program.h"
-#include "sym/eval.h"
 #include "target/artifact.h"
 
 namespace kerf::loop {

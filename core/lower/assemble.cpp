@@ -1,7 +1,6 @@
 // cat and pad. A cat is one kernel per piece, each writing its slice of the result's buffer: a producer of the piece
 // can then be merged into it.
 #include "lower/draft.h"
-
 #include "sym/simplify.h"
 
 namespace kerf::lower {
@@ -10,7 +9,7 @@ namespace {
 
 using graph::Attr;
 
-// `condition` and-ed with `bound`, which is absent where nothing has to be asked.
+// `condition` and-ed with the comparison; absent stands for true.
 void require(KernelDraft& draft, std::optional<loop::ValueId>& condition, ops::ScalarOp comparison,
              sym::Expr left, sym::Expr right) {
   loop::KernelBuilder& builder = draft.builder();

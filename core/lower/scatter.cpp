@@ -1,5 +1,7 @@
 // Indexed writes: one kernel copies the data to the result's buffer, a second one stores the updates there in
 // row-major order of the indices, so that of several updates of one element the last one stays.
+#include <algorithm>
+
 #include "graph/build.h"
 #include "lower/indexing.h"
 
