@@ -96,7 +96,7 @@ def test_train_alone():
 
 
 def test_train_with_dropout():
-    """Random values are Kerf's own, so the loss is no number to compare: it falls, and repeats with the seed."""
+    """Random values are Kerf's own, so the loss is not compared: it falls, and repeats with the seed."""
 
     def train() -> list[float]:
         torch._dynamo.reset()
