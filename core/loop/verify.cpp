@@ -208,6 +208,11 @@ class Verifier {
     if (dtype != buffer.dtype)
       error("stores", "{} into {} of {}", to_text(dtype), buffer.name, to_text(buffer.dtype));
     if (buffer.mode == BufferMode::in) error("stores", "{} is only read", buffer.name);
+    if (kernel_.buffers[store.buffer].mode == BufferMode::local)
+      for (AxisId open : open_)
+        if (kernel_.axes[open].role == Role::vector && !sym::mentions(store.index, kernel_.axes[open].symbol))
+          error("lanes", "all lanes of {} share {}[{}]", sym::to_text(kernel_.axes[open].symbol),
+                kernel_.buffers[store.buffer].name, sym::to_text(store.index));
     if (store.mode == StoreMode::add) {
       if (dtype == DType::b1) error("stores", "bool cannot be added");
       check_written(store.buffer);

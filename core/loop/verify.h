@@ -21,6 +21,8 @@
 //   constants    the literal is of the value's dtype and representable in it
 //   masks        a masked load has a bool mask and an `other` of the buffer's dtype; a guard's condition is bool
 //   stores       the value has the buffer's dtype, the buffer is not `in`; bool is not added
+//   lanes        a store to a local buffer inside a vector loop is indexed by its axis: lanes run together, and each
+//                needs elements of its own
 //   unwritten    a load or add of an `out` or `local` buffer comes after a store to it, in program order
 //   reduces      a part yields as many values as its op's row says: a number (bool for any and all), and an
 //                i64 index; the result has the first yield's dtype, or i64 for an index

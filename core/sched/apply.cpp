@@ -67,6 +67,23 @@ Halves split(loop::Kernel& kernel, const Split& decision) {
   return halves;
 }
 
+// Local buffers that are filled inside the outer loop `axis`, which becomes a vector loop of at most `width` iterations:
+// every lane gets elements of its own, neighbouring lanes side by side.
+void privatize_rows(loop::Kernel& kernel, AxisId axis, int64_t width) {
+  Expr lane = kernel.axes[axis].symbol;
+  Expr count = kernel.context->constant(width);
+  auto widened = [&](loop::BufferId buffer, Expr index) {
+    return kernel.buffers[buffer].mode == loop::BufferMode::local ? index * count + lane : index;
+  };
+  for (loop::Value& value : kernel.values)
+    if (value.kind == loop::ValueKind::load) value.index = widened(value.buffer, value.index);
+  loop::for_each_stmt(kernel.body, [&](loop::Stmt& stmt) {
+    if (auto* store = std::get_if<loop::Store>(&stmt)) store->index = widened(store->buffer, store->index);
+  });
+  for (loop::Buffer& buffer : kernel.buffers)
+    if (buffer.mode == loop::BufferMode::local) buffer.shape.push_back(count);
+}
+
 void reduce_last(loop::Kernel& kernel, AxisId axis) {
   loop::for_each_stmt(kernel.body, [&](loop::Stmt& stmt) {
     auto* reduce = std::get_if<loop::Reduce>(&stmt);
@@ -74,6 +91,13 @@ void reduce_last(loop::Kernel& kernel, AxisId axis) {
     auto at = std::find(reduce->axes.begin(), reduce->axes.end(), axis);
     if (at != reduce->axes.end()) std::rotate(at, at + 1, reduce->axes.end());
   });
+}
+
+// A bound of the axis's extent; an outer vector axis always has a constant one.
+int64_t longest(const loop::Kernel& kernel, AxisId axis) {
+  sym::Range range = sym::range_of(kernel.axes[axis].extent, loop::facts_of(kernel));
+  CHECK(range.hi, "vector axis {} of unknown extent", kernel.axes[axis].symbol.symbol().name);
+  return *range.hi;
 }
 
 std::string role_text(const Bind& bind) {
@@ -108,6 +132,9 @@ loop::Kernel apply_schedule(const loop::Kernel& kernel, const Schedule& schedule
       }
       result.axes[axis].role = bind.role;
       result.axes[axis].lanes = bind.lanes;
+      std::vector<AxisId> chain = outer_chain(result);
+      if (bind.role == loop::Role::vector && std::find(chain.begin(), chain.end(), axis) != chain.end())
+        privatize_rows(result, axis, longest(result, axis));
     }
   }
   return result;

@@ -37,13 +37,13 @@ class Fuser {
         stored_[buffer] = !members_only[buffer];
       }
     }
-    segments_ = plan_segments(program, group, producer_, stored_);
   }
 
   FusedKernel run() {
     builder_.add_sizes(program_.sizes);
     declare_buffers();
     make_axes();
+    segments_ = plan_segments(program_, group_, producer_, stored_, lanes_per_row());
     for (loop::AxisId axis : outer_) builder_.open_loop(axis);
     for (int loop = 0; loop <= segments_.loop_count; ++loop) {
       emit_rows(loop);
@@ -124,6 +124,24 @@ class Fuser {
       }
     }
     canonical_map_ = std::move(canonical.map);
+  }
+
+  // Rows that run across memory are kept for as many outer iterations as there are lanes.
+  int64_t lanes_per_row() const {
+    constexpr int64_t kMostLanes = 64;
+    auto contiguous = [&](Expr axis) {
+      int64_t bytes = 0;
+      for (const axis::DomainAccess& access : accesses()) {
+        Expr index = sym::simplify(sym::substitute(access.index, canonical_map_), facts_);
+        auto stride = axis::stride_over(index, axis);
+        if (stride && stride->is_constant(1)) bytes += access.weight;
+      }
+      return bytes;
+    };
+    int64_t along = inner_.empty() ? 0 : contiguous(inner_.back().symbol);
+    for (const sym::Substitution& outer : outer_change_)
+      if (contiguous(outer.from) > along) return kMostLanes;
+    return 1;
   }
 
   std::vector<axis::DomainAccess> accesses() const {

@@ -31,7 +31,7 @@ int64_t cost_of(const Nest& nest) {
   return cost;
 }
 
-bool row_fits(const Group& group, const Nest& nest) {
+bool row_fits(const Group& group, const Nest& nest, int64_t lanes_per_row) {
   int64_t bytes = 0;
   for (const loop::Store& store : nest.stores) bytes += byte_size(nest.kernel->values[store.value].dtype);
   for (const RootAxis& axis : group.axes) {
@@ -39,12 +39,13 @@ bool row_fits(const Group& group, const Nest& nest) {
     if (!axis.extent.is_constant()) return false;  // local buffers have constant sizes
     bytes *= axis.extent.constant();
   }
-  return bytes <= tuning::local_row_bytes;
+  return bytes * lanes_per_row <= tuning::local_row_bytes;
 }
 
-Travel choose_travel(const Group& group, const Member& member, bool in_memory) {
+Travel choose_travel(const Group& group, const Member& member, int64_t cost, bool in_memory,
+                     int64_t lanes_per_row) {
   if (in_memory) return Travel::reload;
-  if (cost_of(member.nest) <= tuning::recompute_cost || !row_fits(group, member.nest))
+  if (cost <= tuning::recompute_cost || !row_fits(group, member.nest, lanes_per_row))
     return Travel::recompute;
   return Travel::local_row;
 }
@@ -52,19 +53,23 @@ Travel choose_travel(const Group& group, const Member& member, bool in_memory) {
 }  // namespace
 
 Segments plan_segments(const loop::Program& program, const Group& group,
-                       const std::vector<std::optional<size_t>>& producer, const std::vector<bool>& stored) {
+                       const std::vector<std::optional<size_t>>& producer, const std::vector<bool>& stored,
+                       int64_t lanes_per_row) {
   size_t count = group.members.size();
   Segments result;
   result.placements.resize(count);
   std::vector<std::vector<size_t>> readers(count);
+  std::vector<int64_t> cost(count);  // of computing a full value again, what it is made of included
   // Forward: the first loop or slot that the inputs allow.
   for (size_t m = 0; m < count; ++m) {
     const Member& member = group.members[m];
     int ready = 0;
+    cost[m] = cost_of(member.nest);
     for (size_t input : inputs_of(program, member, producer)) {
       readers[input].push_back(m);
       const Member& from = group.members[input];
       const Placement& at = result.placements[input];
+      if (from.is_full && !from.nest.reduces()) cost[m] += cost[input];
       ready = std::max(ready, from.nest.reduces() ? at.home + 1 : from.is_full ? at.home : at.slot);
     }
     result.placements[m].slot = result.placements[m].home = ready;
@@ -87,7 +92,7 @@ Segments plan_segments(const loop::Program& program, const Group& group,
     const auto& launch = std::get<loop::Launch>(program.steps[member.step]);
     for (const loop::Store& store : member.nest.stores)
       in_memory = in_memory || stored[launch.arguments[store.buffer.index]];
-    at.travel = choose_travel(group, member, in_memory);
+    at.travel = choose_travel(group, member, cost[m], in_memory, lanes_per_row);
     if (at.travel == Travel::recompute) at.loops = needed;
     if (at.travel == Travel::recompute && at.loops.front() != at.home)
       at.loops.insert(at.loops.begin(), at.home);

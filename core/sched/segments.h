@@ -23,8 +23,10 @@ struct Segments {
   int loop_count = 0;
 };
 
-// producer[b]: the member that writes program buffer b, or nullopt. stored[b]: it reaches memory.
+// producer[b]: the member that writes program buffer b, or nullopt. stored[b]: it reaches memory. A kept row exists once
+// for each of `lanes_per_row` outer iterations that run together.
 Segments plan_segments(const loop::Program& program, const Group& group,
-                       const std::vector<std::optional<size_t>>& producer, const std::vector<bool>& stored);
+                       const std::vector<std::optional<size_t>>& producer, const std::vector<bool>& stored,
+                       int64_t lanes_per_row);
 
 }  // namespace kerf::sched

@@ -27,6 +27,12 @@ struct Chooser {
 
   int64_t extent(AxisId axis) const { return hinted(kernel.axes[axis].extent, facts); }
 
+  // For every size, not just the hinted one.
+  bool is_at_most(AxisId axis, int64_t bound) const {
+    sym::Range range = sym::range_of(kernel.axes[axis].extent, facts);
+    return range.hi && *range.hi <= bound;
+  }
+
   // Bytes moved at stride 1 over the axis.
   int64_t contiguous_bytes(AxisId id) const {
     int64_t bytes = 0;
@@ -97,7 +103,7 @@ Schedule flat(const Chooser& choose, std::vector<AxisId> parallel, const std::ve
   bind_grid(schedule, parallel);
   int lanes = choose.lanes(2, vector);
   int64_t chunk = serial.empty() ? choose.chunk_of(vector, lanes) : lanes;
-  if (choose.extent(vector) <= chunk) {
+  if (choose.is_at_most(vector, chunk)) {
     schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::whole});
     return schedule;
   }
@@ -122,7 +128,7 @@ Schedule columns(const Chooser& choose, std::vector<AxisId> parallel, AxisId vec
   for (AxisId axis : parallel) others *= choose.extent(axis);
   int width = choose.target.vector_bytes / 4;
   while (lanes > width && others * choose.extent(vector) / lanes < tuning::min_parallel_rows) lanes /= 2;
-  if (choose.extent(vector) <= lanes) {
+  if (choose.is_at_most(vector, lanes)) {
     schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::whole});
     return schedule;
   }

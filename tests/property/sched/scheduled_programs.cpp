@@ -1,6 +1,8 @@
-// A fused and scheduled program computes what the lowered one does, on random graphs; and no kernel of it is invalid.
+// On random graphs: a fused and scheduled program computes what the lowered one does, in the interpreter and compiled; and
+// no kernel of it is invalid.
 #include <cstdlib>
 
+#include "codegen/compile.h"
 #include "graph/passes/passes.h"
 #include "graph/print.h"
 #include "loop/interp_program.h"
@@ -16,8 +18,27 @@
 namespace kerf {
 namespace {
 
+// Launches as machine code on the program's memory, the grid in one piece.
+void run_compiled(const loop::Program& program, loop::ProgramMemory& memory, std::span<const int64_t> sizes,
+                  const target::CpuTarget& target, target::KernelError& error) {
+  for (const auto& step : program.steps) {
+    const auto& launch = std::get<loop::Launch>(step);
+    Result<target::CpuArtifact> built =
+        codegen::compile(launch.kernel, target, {.level = codegen::OptLevel::O0});
+    REQUIRE_MESSAGE(bool(built), loop::to_text(launch.kernel));
+    std::vector<void*> buffers;
+    for (target::BufferIndex buffer : launch.arguments) buffers.push_back(memory.data(buffer));
+    std::vector<char> scratch(static_cast<size_t>(built->scratch_bytes) + 64);
+    void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+    built->entry(buffers.data(), sizes.data(), 0, memory.evaluate(built->grid), aligned, &error);
+  }
+}
+
+enum class How { interpreted, compiled };
+
 std::vector<std::vector<Scalar>> run(const loop::Program& program, const graph::Graph& graph,
-                                     std::span<const int64_t> sizes, uint64_t seed) {
+                                     std::span<const int64_t> sizes, uint64_t seed,
+                                     How how = How::interpreted, const target::CpuTarget& target = {}) {
   loop::ProgramMemory memory(program, sizes);
   sym::Context& context = *program.context;
   for (const graph::Node& node : graph.nodes) {
@@ -32,12 +53,18 @@ std::vector<std::vector<Scalar>> run(const loop::Program& program, const graph::
     memory.write(view, testing::random_input(seed + static_cast<uint64_t>(index), type.dtype, elements, 2));
   }
   target::KernelError error;
-  loop::interpret(program, memory, error);
+  if (how == How::interpreted) {
+    loop::interpret(program, memory, error);
+  } else {
+    run_compiled(program, memory, sizes, target, error);
+  }
   REQUIRE(error.code == 0);
   std::vector<std::vector<Scalar>> results;
   for (const target::ProgramOutput& output : program.outputs) results.push_back(memory.read(output.view));
   return results;
 }
+
+constexpr uint64_t kCompileEvery = 4;  // compiling takes most of the time
 
 void check_seed(uint64_t seed, bool dynamic) {
   sym::Context context;
@@ -51,8 +78,8 @@ void check_seed(uint64_t seed, bool dynamic) {
     if (const auto* launch = std::get_if<loop::Launch>(&step))
       REQUIRE_MESSAGE(loop::verify(launch->kernel).empty(), loop::verify(launch->kernel)[0],
                       loop::to_text(launch->kernel));
-  target::CpuTarget target;
-  target.vector_bytes = seed % 2 ? 16 : 64;
+  target::CpuTarget target = codegen::host_target();
+  if (seed % 2) target.vector_bytes = 16;
   loop::Program scheduled = sched::schedule_kernels(fused, target);
   for (const auto& step : scheduled.steps)
     if (const auto* launch = std::get_if<loop::Launch>(&step))
@@ -68,6 +95,9 @@ void check_seed(uint64_t seed, bool dynamic) {
     auto actual = run(scheduled, graph, sizes, seed);
     INFO("scheduled:\n", loop::to_text(scheduled));
     for (size_t o = 0; o < expected.size(); ++o) CHECK(expected[o] == actual[o]);
+    if (seed % kCompileEvery != 0) continue;
+    auto compiled = run(scheduled, graph, sizes, seed, How::compiled, target);
+    for (size_t o = 0; o < expected.size(); ++o) CHECK(expected[o] == compiled[o]);
   }
 }
 
