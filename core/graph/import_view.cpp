@@ -8,15 +8,15 @@ namespace kerf::graph {
 
 namespace {
 
-// A position counted from the end when negative, held inside [0, size]; nullopt if its sign is unknown.
-std::optional<sym::Expr> clamped_position(const ImportCall& call, sym::Expr position, sym::Expr size) {
+// A position counted from the end when negative, held inside [0, size]. When its sign is unknown, `below` is -1 for a
+// negative position and 0 for others.
+sym::Expr clamped_position(const ImportCall& call, sym::Expr position, sym::Expr size) {
   sym::Facts facts = call.facts();
   sym::Expr zero = call.constant(0);
-  if (sym::provably_less(position, zero, facts)) {
-    position = position + size;
+  if (!sym::provably_less_equal(zero, position, facts)) {
+    sym::Expr below = sym::max(sym::min(position, zero), call.constant(-1));
+    position = sym::simplify(position - below * size, facts);
     if (!sym::provably_less_equal(zero, position, facts)) position = sym::max(position, zero);
-  } else if (!sym::provably_less_equal(zero, position, facts)) {
-    return std::nullopt;
   }
   if (!sym::provably_less_equal(position, size, facts)) position = sym::min(position, size);
   return sym::simplify(position, facts);
@@ -70,30 +70,25 @@ Imported import_slice(const ImportCall& call) {
   int64_t dim = call.dim(1, x.type().rank());
   auto at = static_cast<size_t>(dim);
   sym::Expr start = call.is_none(2) ? call.constant(0) : call.size(2);
-  std::optional<sym::Expr> position = clamped_position(call, start, x.type().shape[at]);
-  if (!position) return decline("a start of unknown sign");
+  sym::Expr position = clamped_position(call, start, x.type().shape[at]);
   return one(
-      call.builder.slice(x, dim, *position, call.result().shape[at], call.is_none(4) ? 1 : call.integer(4)));
+      call.builder.slice(x, dim, position, call.result().shape[at], call.is_none(4) ? 1 : call.integer(4)));
 }
 
 // self, dim, start, length
 Imported import_narrow(const ImportCall& call) {
   Term x = call.tensor(0);
   int64_t dim = call.dim(1, x.type().rank());
-  std::optional<sym::Expr> position =
-      clamped_position(call, call.size(2), x.type().shape[static_cast<size_t>(dim)]);
-  if (!position) return decline("a start of unknown sign");
-  return one(call.builder.slice(x, dim, *position, call.size(3), 1));
+  sym::Expr position = clamped_position(call, call.size(2), x.type().shape[static_cast<size_t>(dim)]);
+  return one(call.builder.slice(x, dim, position, call.size(3), 1));
 }
 
 // self, dim, index
 Imported import_select(const ImportCall& call) {
   Term x = call.tensor(0);
   int64_t dim = call.dim(1, x.type().rank());
-  std::optional<sym::Expr> position =
-      clamped_position(call, call.size(2), x.type().shape[static_cast<size_t>(dim)]);
-  if (!position) return decline("an index of unknown sign");
-  ValueId row = call.builder.slice(x, dim, *position, call.constant(1), 1);
+  sym::Expr position = clamped_position(call, call.size(2), x.type().shape[static_cast<size_t>(dim)]);
+  ValueId row = call.builder.slice(x, dim, position, call.constant(1), 1);
   return one(call.builder.reshape(row, call.result().shape));
 }
 
@@ -174,6 +169,8 @@ Imported import_bitcast(const ImportCall& call) {
   DType to = call.result().dtype;
   if (byte_size(to) != byte_size(x.dtype())) return decline("another width");
   if (to == DType::b1) return decline("bits as bool");
+  // Kernels compute with half-precision values as f32 and never hold their bits.
+  if (compute_dtype(to) != to || compute_dtype(x.dtype()) != x.dtype()) return decline("bits of half precision");
   return one(call.builder.node(Op::bitcast, {x}, {{Attr::dtype, to}}, {})[0]);
 }
 

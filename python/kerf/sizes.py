@@ -133,7 +133,7 @@ class SizeTable:
                 return f"(({self._print(a)} // {self._print(divisor)}) % {self._print(modulus)})"
         nested = _nested_name(expr)
         if nested is None:
-            raise UserError(f"cannot compile a size that contains {type(expr).__name__}: {expr}")
+            raise UnknownSize(f"cannot compile a size that contains {type(expr).__name__}: {expr}")
         text = self._print(expr.args[-1])
         for argument in reversed(expr.args[:-1]):
             text = f"{nested}({self._print(argument)}, {text})"
