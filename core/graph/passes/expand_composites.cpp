@@ -1,4 +1,5 @@
-#include <optional>
+#include <algorithm>
+#include <iterator>
 
 #include "graph/passes/expand.h"
 #include "graph/passes/passes.h"
@@ -8,23 +9,31 @@ namespace kerf::graph {
 
 namespace {
 
+struct Expansion {
+  Op op;
+  Expanded (*expand)(const Composite& composite);
+};
+
+constexpr Expansion kExpansions[] = {
+    {Op::softmax, expand_softmax},
+    {Op::safe_softmax, expand_safe_softmax},
+    {Op::log_softmax, expand_log_softmax},
+    {Op::softmax_backward, expand_softmax_backward},
+    {Op::log_softmax_backward, expand_log_softmax_backward},
+    {Op::layer_norm, expand_layer_norm},
+    {Op::layer_norm_backward, expand_layer_norm_backward},
+    {Op::gelu, expand_gelu},
+    {Op::gelu_backward, expand_gelu_backward},
+    {Op::embedding_backward, expand_embedding_backward},
+    {Op::nll_loss, expand_nll_loss},
+    {Op::nll_loss_backward, expand_nll_loss_backward},
+};
+
 Expanded expand(const Composite& composite, RandomState& random) {
-  switch (composite.node.op) {
-    case Op::softmax: return expand_softmax(composite);
-    case Op::safe_softmax: return expand_safe_softmax(composite);
-    case Op::log_softmax: return expand_log_softmax(composite);
-    case Op::softmax_backward: return expand_softmax_backward(composite);
-    case Op::log_softmax_backward: return expand_log_softmax_backward(composite);
-    case Op::layer_norm: return expand_layer_norm(composite);
-    case Op::layer_norm_backward: return expand_layer_norm_backward(composite);
-    case Op::gelu: return expand_gelu(composite);
-    case Op::gelu_backward: return expand_gelu_backward(composite);
-    case Op::embedding_backward: return expand_embedding_backward(composite);
-    case Op::nll_loss: return expand_nll_loss(composite);
-    case Op::nll_loss_backward: return expand_nll_loss_backward(composite);
-    case Op::native_dropout: return expand_native_dropout(composite, random);
-    default: UNREACHABLE("{} is no composite", info(composite.node.op).text);
-  }
+  if (composite.node.op == Op::native_dropout) return expand_native_dropout(composite, random);
+  auto found = std::ranges::find(kExpansions, composite.node.op, &Expansion::op);
+  CHECK(found != std::end(kExpansions), "{} has no expansion", info(composite.node.op).text);
+  return found->expand(composite);
 }
 
 }  // namespace

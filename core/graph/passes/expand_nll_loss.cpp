@@ -1,5 +1,7 @@
 // nll_loss over [N, C] or [C] log-probabilities. A target outside 0..C-1 that is not ignore_index is an
 // IndexError, from the gather's bound check; ignored targets read class 0 and count nothing.
+#include <optional>
+
 #include "graph/passes/expand.h"
 
 namespace kerf::graph {
@@ -25,13 +27,18 @@ Targets targets(const Composite& composite, const Term& target) {
   return {valid, where(valid, index, 0.0)};
 }
 
-// The class weight of each row, where there are weights.
-Term weighted(const Composite& composite, const Term& value, const Term& index, size_t weight) {
-  if (composite.operands.size() <= weight) return value;
+// The class weight of each row; nullopt where all weigh 1.
+std::optional<Term> row_weights(const Composite& composite, const Term& index, size_t weight, DType dtype) {
+  if (composite.operands.size() <= weight) return std::nullopt;
   ValueId picked = composite.builder.node(
-      Op::index, {composite.operands[weight].in(value.dtype()), index},
+      Op::index, {composite.operands[weight].in(dtype), index},
       {{Attr::dims, std::vector<int64_t>{0}}, {Attr::wrap, false}, {Attr::dim, int64_t{0}}}, {})[0];
-  return value * composite.term(picked);
+  return composite.term(picked);
+}
+
+// Zero for ignored rows, even beside a weight that is NaN.
+Term weighted(const Term& value, const std::optional<Term>& weights, const Term& valid) {
+  return where(valid, weights ? value * *weights : value, 0.0);
 }
 
 }  // namespace
@@ -43,13 +50,14 @@ Expanded expand_nll_loss(const Composite& composite) {
   auto [valid, index] = targets(composite, composite.operands[1]);
   Term picked = composite.term(
       builder.squeeze(builder.node(Op::gather, {x, column(index)}, {{Attr::dim, int64_t{1}}}, {})[0], 1));
-  Term losses = where(valid, weighted(composite, -picked, index, 2), 0.0);
+  std::optional<Term> weights = row_weights(composite, index, 2, x.dtype());
+  Term losses = weighted(-picked, weights, valid);
   int64_t reduction = composite.node.get<int64_t>(Attr::reduction);
   // A single row without a batch dimension is summed as eager does.
   if (reduction == kNone && composite.operands[0].type().rank() == 2)
     return {composite.result(0, losses),
             composite.result(1, composite.term(builder.constant(Scalar::of(x.dtype(), 0))))};
-  Term total = sum(weighted(composite, valid.in(x.dtype()), index, 2), {0}, false);
+  Term total = sum(weights ? where(valid, *weights, 0.0) : valid.in(x.dtype()), {0}, false);
   Term loss = sum(losses, {0}, false);
   return {composite.result(0, reduction == kMean ? loss / total : loss), composite.result(1, total)};
 }
@@ -64,7 +72,7 @@ Expanded expand_nll_loss_backward(const Composite& composite) {
     grad = grad / composite.operands[3].in(grad.dtype());
   auto [valid, index] = targets(composite, composite.operands[2]);
   Term rows = composite.term(builder.expand(grad, index.type().shape));
-  Term row_grads = where(valid, weighted(composite, -rows, index, 4), 0.0);
+  Term row_grads = weighted(-rows, row_weights(composite, index, 4, grad.dtype()), valid);
   Term classes = composite.term(
       builder.iota(shape.back(), builder.context().constant(0), builder.context().constant(1), DType::i64));
   return {composite.result(0, where(equal(classes, column(index)), column(row_grads), 0.0))};
