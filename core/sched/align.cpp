@@ -248,7 +248,7 @@ Group seed_group(const Nest& nest, size_t step, const sym::Facts& size_facts) {
   return group;
 }
 
-void accept(Group& group, Alignment alignment, size_t step) {
+Member& accept(Group& group, Alignment alignment, size_t step) {
   bool was_flexible = group.is_flexible();
   bool has_inner = std::any_of(alignment.axes.begin(), alignment.axes.end(),
                                [](const RootAxis& axis) { return axis.inner; });
@@ -265,7 +265,7 @@ void accept(Group& group, Alignment alignment, size_t step) {
   alignment.member.step = step;
   auto at = std::upper_bound(group.members.begin(), group.members.end(), step,
                              [](size_t s, const Member& m) { return s < m.step; });
-  group.members.insert(at, std::move(alignment.member));
+  return *group.members.insert(at, std::move(alignment.member));
 }
 
 Expr on_root(const Member& member, Expr index, const sym::Facts& facts) {

@@ -26,7 +26,7 @@ std::optional<Alignment> align(const Group& group, const Nest& nest, sym::Expr p
 Group seed_group(const Nest& nest, size_t step, const sym::Facts& size_facts);
 
 // Rewrites all members and axes for an alignment that was accepted and adds its member.
-void accept(Group& group, Alignment alignment, size_t step);
+Member& accept(Group& group, Alignment alignment, size_t step);
 
 // An index of a member's nest, over the group's root axes.
 sym::Expr on_root(const Member& member, sym::Expr index, const sym::Facts& facts);

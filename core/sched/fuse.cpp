@@ -34,7 +34,7 @@ class Fuser {
       for (const loop::Store& store : group.members[m].nest.stores) {
         BufferIndex buffer = program_buffer(group.members[m], store.buffer);
         producer_[buffer] = m;
-        stored_[buffer] = !members_only[buffer];
+        stored_[buffer] = !members_only[buffer] && !group.members[m].is_copy;
       }
     }
   }

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "sched/align.h"
+#include "sched/grouper.h"
 #include "sched/profit.h"
-#include "sched/traffic.h"
 #include "sched/tuning.h"
 #include "sym/simplify.h"
 
@@ -15,171 +14,132 @@ using target::BufferIndex;
 
 namespace {
 
-// One access of a member to a program buffer, over the group's root axes.
-struct Touch {
-  BufferIndex buffer;
-  Expr index;  // over the nest's axes (a nest) or the root axes (a member)
-};
-
-std::vector<Touch> stores_of(const Nest& nest, const loop::Launch& launch) {
-  std::vector<Touch> touches;
-  for (const loop::Store& store : nest.stores)
-    touches.push_back({launch.arguments[store.buffer.index], store.index});
-  return touches;
+void add_once(std::vector<size_t>& ids, size_t id) {
+  if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
 }
 
-std::vector<Touch> reads_of(const Nest& nest, const loop::Launch& launch) {
-  std::vector<Touch> touches;
-  for (const NestLoad& load : loads_of(nest))
-    touches.push_back({launch.arguments[load.buffer.index], load.index});
-  return touches;
+}  // namespace
+
+Grouper::Grouper(const loop::Program& program) : program_(program), traffic_(traffic_of(program)) {
+  result_.group_of.resize(program.steps.size());
+  result_.position.resize(program.steps.size());
+  for (const loop::Size& size : program.sizes) {
+    size_facts_.set_range(size.symbol, size.range);
+    size_facts_.set_modulus(size.symbol, size.modulus);
+  }
 }
 
-// Walks the program once; each simple kernel joins a group of its producers, else of kernels reading the same data, else
-// starts its own. Order is kept by positions: everything runs in rising position, and a kernel joins a group early (at the
-// group's position) only if all it needs from outside is ready there, or late (the group moves to the kernel's place) only
-// if nobody outside has used the group yet.
-class Grouper {
- public:
-  explicit Grouper(const loop::Program& program) : program_(program), traffic_(traffic_of(program)) {
-    result_.group_of.resize(program.steps.size());
-    result_.position.resize(program.steps.size());
-    for (const loop::Size& size : program.sizes) {
-      size_facts_.set_range(size.symbol, size.range);
-      size_facts_.set_modulus(size.symbol, size.modulus);
-    }
+// Each simple kernel joins a group of its producers, else of kernels reading the same data, else starts its own.
+Grouping Grouper::run() {
+  for (size_t step = 0; step < program_.steps.size(); ++step) {
+    result_.position[step] = static_cast<uint32_t>(step);
+    const auto* launch = std::get_if<loop::Launch>(&program_.steps[step]);
+    std::optional<Nest> nest = launch ? take_apart(launch->kernel) : std::nullopt;
+    if (nest && writes_are_stable(step)) place(step, *nest);
+    mark_consumed(step);
   }
+  copy_cheap_producers();
+  merge_siblings();
+  return std::move(result_);
+}
 
-  Grouping run() {
-    for (size_t step = 0; step < program_.steps.size(); ++step) {
-      result_.position[step] = static_cast<uint32_t>(step);
-      const auto* launch = std::get_if<loop::Launch>(&program_.steps[step]);
-      std::optional<Nest> nest = launch ? take_apart(launch->kernel) : std::nullopt;
-      if (nest && writes_are_stable(step)) place(step, *nest);
-      mark_consumed(step);
-    }
-    drop_empty();
-    return std::move(result_);
+uint32_t Grouper::runs_at(size_t step) const {
+  return result_.group_of[step] ? result_.groups[*result_.group_of[step]].position : result_.position[step];
+}
+
+// Kernels that write parts of a buffer or overwrite an input are ordered against others by their place alone.
+bool Grouper::writes_are_stable(size_t step) const {
+  return std::all_of(traffic_.steps[step].writes.begin(), traffic_.steps[step].writes.end(),
+                     [&](BufferIndex b) { return traffic_.is_stable(b, program_); });
+}
+
+bool Grouper::reads_are_stable(size_t step) const {
+  return std::all_of(traffic_.steps[step].reads.begin(), traffic_.steps[step].reads.end(),
+                     [&](BufferIndex b) { return traffic_.is_stable(b, program_); });
+}
+
+void Grouper::place(size_t step, const Nest& nest) {
+  for (size_t id : producer_groups(step))
+    if (join(id, step, nest)) return absorb_others(id, step);
+  for (size_t id : sibling_groups(step))
+    if (join(id, step, nest)) return absorb_others(id, step);
+  Group fresh = seed_group(nest, step, size_facts_);
+  fresh.position = static_cast<uint32_t>(step);
+  result_.groups.push_back(std::move(fresh));
+  outside_consumers_.push_back(0);
+  result_.group_of[step] = result_.groups.size() - 1;
+  absorb_others(result_.groups.size() - 1, step);
+}
+
+std::vector<size_t> Grouper::producer_groups(size_t step) const {
+  std::vector<size_t> ids;
+  for (BufferIndex buffer : traffic_.steps[step].reads)
+    for (size_t writer : traffic_.writers[buffer])
+      if (writer < step && result_.group_of[writer]) add_once(ids, *result_.group_of[writer]);
+  std::sort(ids.begin(), ids.end(),
+            [&](size_t a, size_t b) { return result_.groups[a].position > result_.groups[b].position; });
+  return ids;
+}
+
+std::vector<size_t> Grouper::sibling_groups(size_t step) const {
+  std::vector<size_t> ids;
+  for (BufferIndex buffer : traffic_.steps[step].reads) {
+    if (hinted(program_.buffers[buffer].elements, size_facts_) < tuning::min_shared_elements) continue;
+    for (size_t reader : traffic_.readers[buffer])
+      if (reader < step && result_.group_of[reader]) add_once(ids, *result_.group_of[reader]);
   }
+  std::sort(ids.begin(), ids.end(), std::greater<>());
+  if (ids.size() > static_cast<size_t>(tuning::max_siblings_tried)) ids.resize(tuning::max_siblings_tried);
+  return ids;
+}
 
- private:
-  const loop::Launch& launch(size_t step) const { return std::get<loop::Launch>(program_.steps[step]); }
-  Group& group(size_t id) { return result_.groups[id]; }
+bool Grouper::join(size_t id, size_t step, const Nest& nest) {
+  std::optional<uint32_t> position = common_position(id, step);
+  if (!position) return false;
+  std::optional<Alignment> alignment = find_alignment(group(id), nest, step);
+  if (!alignment) return false;
+  accept(group(id), std::move(*alignment), step);
+  group(id).position = *position;
+  result_.group_of[step] = id;
+  return true;
+}
 
-  uint32_t runs_at(size_t step) const {
-    return result_.group_of[step] ? result_.groups[*result_.group_of[step]].position : result_.position[step];
+// Where the group may run once `step` belongs to it.
+std::optional<uint32_t> Grouper::common_position(size_t id, size_t step) const {
+  const Group& g = result_.groups[id];
+  bool ready = true;
+  for (BufferIndex buffer : traffic_.steps[step].reads)
+    for (size_t writer : traffic_.writers[buffer])
+      if (writer < step && result_.group_of[writer] != id) ready = ready && runs_at(writer) < g.position;
+  if (ready && reads_are_stable(step)) return g.position;
+  if (outside_consumers_[id] > 0) return std::nullopt;
+  for (const Member& member : g.members)
+    if (!reads_are_stable(member.step)) return std::nullopt;
+  return static_cast<uint32_t>(step);
+}
+
+// Tries every shared buffer as the link, those that determine most of the nest first: what the group writes and the nest
+// reads, then what the nest writes and the group reads (a producer taken in late), then what both read.
+std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nest, size_t step) const {
+  std::vector<Touch> nest_reads = reads_of(nest, step), nest_stores = stores_of(nest, step);
+  std::vector<std::pair<Expr, Expr>> links;  // position over root axes, index over nest axes
+  auto link = [&](const std::vector<Touch>& ours, const std::vector<Touch>& theirs) {
+    for (const Touch& a : ours)
+      for (const Touch& b : theirs)
+        if (a.buffer == b.buffer) links.emplace_back(a.index, b.index);
+  };
+  std::vector<Touch> group_stores, group_reads;
+  for (const Member& member : g.members) {
+    for (Touch t : stores_of(member.nest, member.step))
+      group_stores.push_back({t.buffer, on_root(member, t.index, g.facts)});
+    for (Touch t : reads_of(member.nest, member.step))
+      group_reads.push_back({t.buffer, on_root(member, t.index, g.facts)});
   }
-
-  // Kernels that write parts of a buffer or overwrite an input are ordered against others by their place alone.
-  bool writes_are_stable(size_t step) const {
-    return std::all_of(traffic_.steps[step].writes.begin(), traffic_.steps[step].writes.end(),
-                       [&](BufferIndex b) { return traffic_.is_stable(b, program_); });
-  }
-
-  void place(size_t step, const Nest& nest) {
-    for (size_t id : producer_groups(step))
-      if (join(id, step, nest)) return absorb_others(id, step);
-    for (size_t id : sibling_groups(step))
-      if (join(id, step, nest)) return absorb_others(id, step);
-    Group fresh = seed_group(nest, step, size_facts_);
-    fresh.position = static_cast<uint32_t>(step);
-    result_.groups.push_back(std::move(fresh));
-    outside_consumers_.push_back(0);
-    result_.group_of[step] = result_.groups.size() - 1;
-    absorb_others(result_.groups.size() - 1, step);
-  }
-
-  std::vector<size_t> producer_groups(size_t step) const {
-    std::vector<size_t> ids;
-    for (BufferIndex buffer : traffic_.steps[step].reads)
-      for (size_t writer : traffic_.writers[buffer])
-        if (writer < step && result_.group_of[writer]) add_once(ids, *result_.group_of[writer]);
-    std::sort(ids.begin(), ids.end(),
-              [&](size_t a, size_t b) { return result_.groups[a].position > result_.groups[b].position; });
-    return ids;
-  }
-
-  std::vector<size_t> sibling_groups(size_t step) const {
-    std::vector<size_t> ids;
-    for (BufferIndex buffer : traffic_.steps[step].reads) {
-      if (hinted(program_.buffers[buffer].elements, size_facts_) < tuning::min_shared_elements) continue;
-      for (size_t reader : traffic_.readers[buffer])
-        if (reader < step && result_.group_of[reader]) add_once(ids, *result_.group_of[reader]);
-    }
-    std::sort(ids.begin(), ids.end(), std::greater<>());
-    if (ids.size() > static_cast<size_t>(tuning::max_siblings_tried)) ids.resize(tuning::max_siblings_tried);
-    return ids;
-  }
-
-  static void add_once(std::vector<size_t>& ids, size_t id) {
-    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
-  }
-
-  bool join(size_t id, size_t step, const Nest& nest) {
-    std::optional<uint32_t> position = common_position(id, step);
-    if (!position) return false;
-    std::optional<Alignment> alignment = find_alignment(group(id), nest, step);
-    if (!alignment) return false;
-    accept(group(id), std::move(*alignment), step);
-    group(id).position = *position;
-    result_.group_of[step] = id;
-    return true;
-  }
-
-  // Where the group may run once `step` belongs to it.
-  std::optional<uint32_t> common_position(size_t id, size_t step) const {
-    const Group& g = result_.groups[id];
-    bool ready = true;
-    for (BufferIndex buffer : traffic_.steps[step].reads)
-      for (size_t writer : traffic_.writers[buffer])
-        if (writer < step && result_.group_of[writer] != id) ready = ready && runs_at(writer) < g.position;
-    if (ready && reads_are_stable(step)) return g.position;
-    if (outside_consumers_[id] > 0) return std::nullopt;
-    for (const Member& member : g.members)
-      if (!reads_are_stable(member.step)) return std::nullopt;
-    return static_cast<uint32_t>(step);
-  }
-
-  bool reads_are_stable(size_t step) const {
-    return std::all_of(traffic_.steps[step].reads.begin(), traffic_.steps[step].reads.end(),
-                       [&](BufferIndex b) { return traffic_.is_stable(b, program_); });
-  }
-
-  // Tries every shared buffer as the link, those that determine most of the nest first: what the group writes and the nest
-  // reads, then what both read, then what the nest writes and the group reads (a producer absorbed late).
-  std::optional<Alignment> find_alignment(const Group& g, const Nest& nest, size_t step) const {
-    std::vector<Touch> nest_reads = reads_of(nest, launch(step)), nest_stores = stores_of(nest, launch(step));
-    std::vector<std::pair<Expr, Expr>> links;  // position over root axes, index over nest axes
-    auto link = [&](const std::vector<Touch>& ours, const std::vector<Touch>& theirs) {
-      for (const Touch& a : ours)
-        for (const Touch& b : theirs)
-          if (a.buffer == b.buffer) links.emplace_back(a.index, b.index);
-    };
-    std::vector<Touch> group_stores, group_reads;
-    for (const Member& member : g.members) {
-      for (Touch t : stores_of(member.nest, launch(member.step)))
-        group_stores.push_back({t.buffer, on_root(member, t.index, g.facts)});
-      for (Touch t : reads_of(member.nest, launch(member.step)))
-        group_reads.push_back({t.buffer, on_root(member, t.index, g.facts)});
-    }
-    link(group_stores, nest_reads);
-    link(group_reads, nest_stores);
-    link(group_reads, nest_reads);
-    std::optional<Alignment> broadcast;
-    for (const auto& [position, index] : links) {
-      std::optional<Alignment> alignment = align(g, nest, position, index);
-      if (!alignment || !is_local(*alignment, nest_reads, nest_stores, group_stores, group_reads)) continue;
-      if (!join_pays(g, *alignment, position)) continue;
-      if (!alignment->broadcasts) return alignment;
-      if (!broadcast) broadcast = std::move(alignment);
-    }
-    return broadcast;
-  }
-
+  link(group_stores, nest_reads);
+  link(group_reads, nest_stores);
+  link(group_reads, nest_reads);
   // Every buffer passed between the nest and the group is read at the very point where it was written.
-  static bool is_local(const Alignment& alignment, const std::vector<Touch>& nest_reads,
-                       const std::vector<Touch>& nest_stores, const std::vector<Touch>& group_stores,
-                       const std::vector<Touch>& group_reads) {
+  auto is_local = [&](const Alignment& alignment) {
     auto matches = [&](const std::vector<Touch>& ours, const std::vector<Touch>& theirs) {
       for (const Touch& a : ours) {
         for (const Touch& b : theirs) {
@@ -192,61 +152,63 @@ class Grouper {
     };
     return matches(group_stores, nest_reads) && matches(group_reads, nest_stores) &&
            matches(group_stores, nest_stores);
+  };
+  std::optional<Alignment> broadcast;
+  for (const auto& [position, index] : links) {
+    std::optional<Alignment> alignment = align(g, nest, position, index);
+    if (!alignment || !is_local(*alignment)) continue;
+    if (!join_pays(g, *alignment, position)) continue;
+    if (!alignment->broadcasts) return alignment;
+    if (!broadcast) broadcast = std::move(alignment);
   }
+  return broadcast;
+}
 
-  // Other groups that only feed this one move into it.
-  void absorb_others(size_t id, size_t step) {
-    for (size_t other : producer_groups(step)) {
-      if (other == id || outside_consumers_[other] > 0) continue;  // `step` itself is counted only afterwards
-      absorb(id, other);
-    }
+// Other groups that only feed this one move into it.
+void Grouper::absorb_others(size_t id, size_t step) {
+  for (size_t other : producer_groups(step)) {
+    if (other == id || outside_consumers_[other] > 0) continue;  // `step` itself is counted only afterwards
+    absorb(id, other);
   }
+}
 
-  void absorb(size_t id, size_t other) {
-    Group& from = group(other);
-    if (from.position > group(id).position) return;
-    if (from.members.size() + group(id).members.size() > static_cast<size_t>(tuning::max_group_members))
-      return;
-    for (const Member& member : from.members)
-      if (!reads_are_stable(member.step)) return;
-    Group merged = group(id);
-    for (auto member = from.members.rbegin(); member != from.members.rend(); ++member) {
-      std::optional<Alignment> alignment = find_alignment(merged, member->nest, member->step);
-      if (!alignment) return;
-      accept(merged, std::move(*alignment), member->step);
-    }
-    for (const Member& member : from.members) result_.group_of[member.step] = id;
-    from.members.clear();
-    group(id) = std::move(merged);
+void Grouper::absorb(size_t id, size_t other) {
+  Group& from = group(other);
+  if (from.position > group(id).position) return;
+  if (from.members.size() + group(id).members.size() > static_cast<size_t>(tuning::max_group_members)) return;
+  for (const Member& member : from.members)
+    if (!reads_are_stable(member.step)) return;
+  Group merged = group(id);
+  for (auto member = from.members.rbegin(); member != from.members.rend(); ++member) {
+    std::optional<Alignment> alignment = find_alignment(merged, member->nest, member->step);
+    if (!alignment) return;
+    accept(merged, std::move(*alignment), member->step);
   }
+  for (const Member& member : from.members) result_.group_of[member.step] = id;
+  from.members.clear();
+  group(id) = std::move(merged);
+}
 
-  void mark_consumed(size_t step) {
-    for (BufferIndex buffer : traffic_.steps[step].reads)
-      for (size_t writer : traffic_.writers[buffer])
-        if (writer < step && result_.group_of[writer] && result_.group_of[writer] != result_.group_of[step])
-          ++outside_consumers_[*result_.group_of[writer]];
-  }
+void Grouper::mark_consumed(size_t step) {
+  for (BufferIndex buffer : traffic_.steps[step].reads)
+    for (size_t writer : traffic_.writers[buffer])
+      if (writer < step && result_.group_of[writer] && result_.group_of[writer] != result_.group_of[step])
+        ++outside_consumers_[*result_.group_of[writer]];
+}
 
-  void drop_empty() {
-    std::vector<size_t> renamed(result_.groups.size());
-    std::vector<Group> kept;
-    for (size_t id = 0; id < result_.groups.size(); ++id) {
-      renamed[id] = kept.size();
-      if (!result_.groups[id].members.empty()) kept.push_back(std::move(result_.groups[id]));
-    }
-    for (std::optional<size_t>& id : result_.group_of)
-      if (id) id = renamed[*id];
-    result_.groups = std::move(kept);
-  }
+std::vector<Grouper::Touch> Grouper::stores_of(const Nest& nest, size_t step) const {
+  std::vector<Touch> touches;
+  for (const loop::Store& store : nest.stores)
+    touches.push_back({launch(step).arguments[store.buffer.index], store.index});
+  return touches;
+}
 
-  const loop::Program& program_;
-  Traffic traffic_;
-  sym::Facts size_facts_;
-  Grouping result_;
-  std::vector<int> outside_consumers_;  // per group: reads of its values by steps outside it
-};
-
-}  // namespace
+std::vector<Grouper::Touch> Grouper::reads_of(const Nest& nest, size_t step) const {
+  std::vector<Touch> touches;
+  for (const NestLoad& load : loads_of(nest))
+    touches.push_back({launch(step).arguments[load.buffer.index], load.index});
+  return touches;
+}
 
 Grouping group_kernels(const loop::Program& program) { return Grouper(program).run(); }
 

@@ -34,6 +34,7 @@ struct Member {
   Nest nest;
   std::vector<sym::Substitution> map;  // every axis of the nest over the root axes
   bool is_full = false;                // uses the inner axes (a reducing member does so inside its fold)
+  bool is_copy = false;                // computes again what another group computes and stores
 };
 
 struct Group {
@@ -47,9 +48,10 @@ struct Group {
   std::vector<axis::AxisInfo> axis_infos() const;
 };
 
-// The kernels of one program, grouped. Steps that are not simple nests, and externs, are alone.
+// The kernels of one program, grouped. Steps that are not simple nests, and externs, are alone. A cheap member may stand in
+// several groups (its value is then computed in each); only the group that `group_of` names writes it to memory.
 struct Grouping {
-  std::vector<Group> groups;                    // only groups of simple nests
+  std::vector<Group> groups;                    // of simple nests; some may be empty
   std::vector<std::optional<size_t>> group_of;  // per step
   std::vector<uint32_t> position;               // per step without a group: where it runs
 };

@@ -13,17 +13,24 @@ namespace kerf::sched {
 
 namespace {
 
-// Buffers that live only inside the group: temporaries all of whose readers are its members.
-std::vector<bool> members_only(const loop::Program& program, const Traffic& traffic, const Grouping& grouping,
-                               size_t group) {
-  std::vector<bool> result(program.buffers.size(), false);
-  for (const Member& member : grouping.groups[group].members) {
-    for (target::BufferIndex buffer : traffic.steps[member.step].writes) {
-      if (program.buffers[buffer].kind != loop::BufferKind::temp || traffic.returned[buffer]) continue;
-      const std::vector<size_t>& readers = traffic.readers[buffer];
-      result[buffer] = std::all_of(readers.begin(), readers.end(),
-                                   [&](size_t reader) { return grouping.group_of[reader] == group; });
-    }
+// Per buffer: a temporary that every reader finds in its own group, so that it never reaches memory.
+std::vector<bool> members_only(const loop::Program& program, const Traffic& traffic,
+                               const Grouping& grouping) {
+  std::vector<bool> result(program.buffers.size());
+  for (size_t buffer = 0; buffer < result.size(); ++buffer)
+    result[buffer] = program.buffers[buffer].kind == loop::BufferKind::temp && !traffic.returned[buffer];
+  for (size_t step = 0; step < program.steps.size(); ++step)
+    if (!grouping.group_of[step])
+      for (target::BufferIndex buffer : traffic.steps[step].reads) result[buffer] = false;
+  for (const Group& group : grouping.groups) {
+    auto has = [&](size_t step) {
+      return std::any_of(group.members.begin(), group.members.end(),
+                         [&](const Member& m) { return m.step == step; });
+    };
+    for (const Member& member : group.members)
+      for (target::BufferIndex buffer : traffic.steps[member.step].reads)
+        for (size_t writer : traffic.writers[buffer])
+          if (!has(writer)) result[buffer] = false;
   }
   return result;
 }
@@ -38,10 +45,13 @@ loop::Program fuse_kernels(const loop::Program& program) {
     std::variant<loop::Launch, target::ExternCall> step;
   };
   std::vector<Placed> placed;
-  for (size_t g = 0; g < grouping.groups.size(); ++g) {
-    FusedKernel fused = fuse(program, grouping.groups[g], members_only(program, traffic, grouping, g));
-    placed.push_back({grouping.groups[g].position,
-                      loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true}});
+  std::vector<bool> inside = members_only(program, traffic, grouping);
+  for (const Group& group : grouping.groups) {
+    if (group.members.empty()) continue;
+    FusedKernel fused = fuse(program, group, inside);
+    if (fused.kernel.body.empty()) continue;  // all it made is made again where it is read
+    placed.push_back(
+        {group.position, loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true}});
   }
   sym::Facts facts;
   for (const loop::Size& size : program.sizes) {

@@ -1,0 +1,63 @@
+#pragma once
+// The state of grouping a program, shared by its stages: group.cpp lets each kernel join a group, regroup.cpp then copies
+// cheap producers into the groups that read them and merges groups that share inputs.
+//
+// Order is kept by positions: everything runs in rising position, and a kernel joins a group early (at the group's
+// position) only if all it needs from outside is ready there, or late (the group moves to the kernel's place) only if nobody
+// outside has used the group yet.
+#include "sched/align.h"
+#include "sched/group.h"
+#include "sched/traffic.h"
+
+namespace kerf::sched {
+
+class Grouper {
+ public:
+  explicit Grouper(const loop::Program& program);
+  Grouping run();
+
+ private:
+  // One access to a program buffer: over the nest's axes (a nest) or the root axes (a group).
+  struct Touch {
+    target::BufferIndex buffer;
+    sym::Expr index;
+  };
+
+  // --- group.cpp: one kernel at a time
+  void place(size_t step, const Nest& nest);
+  bool join(size_t id, size_t step, const Nest& nest);
+  void absorb_others(size_t id, size_t step);
+  void absorb(size_t id, size_t other);
+  void mark_consumed(size_t step);
+  std::vector<size_t> producer_groups(size_t step) const;
+  std::vector<size_t> sibling_groups(size_t step) const;
+  std::optional<uint32_t> common_position(size_t id, size_t step) const;
+  std::optional<Alignment> find_alignment(const Group& g, const Nest& nest, size_t step) const;
+
+  // --- regroup.cpp: whole groups
+  void copy_cheap_producers();
+  void copy_into(size_t id, target::BufferIndex buffer);
+  bool collect_copies(size_t id, target::BufferIndex buffer, std::vector<const Member*>& copies) const;
+  bool copy_pays(size_t id, target::BufferIndex buffer, const std::vector<const Member*>& copies) const;
+  void merge_siblings();
+  bool merge_into(size_t id, size_t later);
+
+  // --- facts
+  const loop::Launch& launch(size_t step) const { return std::get<loop::Launch>(program_.steps[step]); }
+  Group& group(size_t id) { return result_.groups[id]; }
+  uint32_t runs_at(size_t step) const;
+  bool has_member(size_t id, size_t step) const;
+  bool writes_are_stable(size_t step) const;
+  bool reads_are_stable(size_t step) const;
+  int64_t bytes(target::BufferIndex buffer) const;
+  std::vector<Touch> stores_of(const Nest& nest, size_t step) const;
+  std::vector<Touch> reads_of(const Nest& nest, size_t step) const;
+
+  const loop::Program& program_;
+  Traffic traffic_;
+  sym::Facts size_facts_;
+  Grouping result_;
+  std::vector<int> outside_consumers_;  // per group: reads of its values by steps outside it, so far
+};
+
+}  // namespace kerf::sched

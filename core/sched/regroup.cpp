@@ -1,0 +1,142 @@
+// Grouping, second look: whole groups.
+#include <algorithm>
+
+#include "sched/grouper.h"
+#include "sched/profit.h"
+#include "sched/tuning.h"
+
+namespace kerf::sched {
+
+using target::BufferIndex;
+
+bool Grouper::has_member(size_t id, size_t step) const {
+  const std::vector<Member>& members = result_.groups[id].members;
+  return std::any_of(members.begin(), members.end(), [&](const Member& m) { return m.step == step; });
+}
+
+int64_t Grouper::bytes(BufferIndex buffer) const {
+  return hinted(program_.buffers[buffer].elements, size_facts_) * byte_size(program_.buffers[buffer].dtype);
+}
+
+// A value that is cheap to compute again from less data than it has itself is computed in each group that reads it. What no
+// group reads from memory any more is then not stored (schedule_program.cpp).
+void Grouper::copy_cheap_producers() {
+  std::vector<size_t> order(result_.groups.size());
+  for (size_t id = 0; id < order.size(); ++id) order[id] = id;
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return result_.groups[a].position < result_.groups[b].position; });
+  for (size_t id : order) {
+    std::vector<BufferIndex> inputs;
+    for (const Member& member : group(id).members)
+      for (BufferIndex buffer : traffic_.steps[member.step].reads)
+        if (std::find(inputs.begin(), inputs.end(), buffer) == inputs.end()) inputs.push_back(buffer);
+    for (BufferIndex buffer : inputs) copy_into(id, buffer);
+  }
+}
+
+void Grouper::copy_into(size_t id, BufferIndex buffer) {
+  std::vector<const Member*> copies;  // consumers before producers
+  if (!collect_copies(id, buffer, copies) || copies.empty() || !copy_pays(id, buffer, copies)) return;
+  Group merged = group(id);
+  for (const Member* member : copies) {
+    std::optional<Alignment> alignment = find_alignment(merged, member->nest, member->step);
+    if (!alignment) return;
+    accept(merged, std::move(*alignment), member->step).is_copy = true;
+  }
+  group(id) = std::move(merged);
+}
+
+// The pointwise members of another group that make `buffer` out of what is in memory when group `id` runs.
+bool Grouper::collect_copies(size_t id, BufferIndex buffer, std::vector<const Member*>& copies) const {
+  if (traffic_.writers[buffer].size() != 1) return true;
+  size_t step = traffic_.writers[buffer][0];
+  if (has_member(id, step)) return true;
+  if (!result_.group_of[step] || runs_at(step) >= result_.groups[id].position) return true;
+  const Group& from = result_.groups[*result_.group_of[step]];
+  auto member =
+      std::find_if(from.members.begin(), from.members.end(), [&](const Member& m) { return m.step == step; });
+  if (member == from.members.end() || member->nest.reduces() || traffic_.returned[buffer]) return true;
+  if (program_.buffers[buffer].kind != loop::BufferKind::temp || !reads_are_stable(step)) return true;
+  if (static_cast<int64_t>(copies.size()) >= tuning::max_copied_members) return false;
+  copies.push_back(&*member);
+  // What is small next to the value is read from memory, however it was made.
+  constexpr int64_t kSmall = 8;
+  for (BufferIndex input : traffic_.steps[step].reads)
+    if (kSmall * bytes(input) > bytes(buffer) && !collect_copies(id, input, copies)) return false;
+  return true;
+}
+
+bool Grouper::copy_pays(size_t id, BufferIndex buffer, const std::vector<const Member*>& copies) const {
+  int64_t cost = 0, read = 0;
+  for (const Member* copy : copies) {
+    for (loop::ValueId value : copy->nest.point_values)
+      if (copy->nest.kernel->values[value].kind == loop::ValueKind::apply)
+        cost += ops::info(copy->nest.kernel->values[value].op).cost;
+    for (BufferIndex input : traffic_.steps[copy->step].reads) {
+      bool copied = std::any_of(copies.begin(), copies.end(), [&](const Member* other) {
+        return traffic_.writers[input].size() == 1 && traffic_.writers[input][0] == other->step;
+      });
+      const std::vector<Member>& members = result_.groups[id].members;
+      bool read_anyway = std::any_of(members.begin(), members.end(), [&](const Member& m) {
+        const std::vector<BufferIndex>& reads = traffic_.steps[m.step].reads;
+        return std::find(reads.begin(), reads.end(), input) != reads.end();
+      });
+      if (!copied && !read_anyway) read += bytes(input);
+    }
+  }
+  // The reader saves reading the value, and its producer writing it once all readers have copies.
+  return cost <= tuning::copy_cost && read <= 2 * bytes(buffer) + bytes(buffer) / 8;
+}
+
+// Groups that read the same large input and do not depend on one another become one, the later one running early.
+void Grouper::merge_siblings() {
+  for (BufferIndex buffer = 0; buffer < traffic_.readers.size(); ++buffer) {
+    if (bytes(buffer) < 4 * tuning::min_shared_elements) continue;
+    std::vector<size_t> ids;
+    for (size_t id = 0; id < result_.groups.size(); ++id) {
+      const std::vector<Member>& members = result_.groups[id].members;
+      if (std::any_of(members.begin(), members.end(), [&](const Member& m) {
+            const std::vector<BufferIndex>& reads = traffic_.steps[m.step].reads;
+            return std::find(reads.begin(), reads.end(), buffer) != reads.end() &&
+                   !(traffic_.writers[buffer].size() == 1 && has_member(id, traffic_.writers[buffer][0]));
+          }))
+        ids.push_back(id);
+    }
+    std::sort(ids.begin(), ids.end(),
+              [&](size_t a, size_t b) { return result_.groups[a].position < result_.groups[b].position; });
+    for (size_t a = 0; a < ids.size(); ++a)
+      for (size_t b = a + 1; b < ids.size(); ++b)
+        if (!group(ids[a]).members.empty() && !group(ids[b]).members.empty()) merge_into(ids[a], ids[b]);
+  }
+}
+
+bool Grouper::merge_into(size_t id, size_t later) {
+  Group& from = group(later);
+  Group merged = group(id);
+  if (from.members.size() + merged.members.size() > static_cast<size_t>(tuning::max_group_members))
+    return false;
+  for (const Member& member : from.members) {
+    if (!reads_are_stable(member.step)) return false;
+    for (BufferIndex buffer : traffic_.steps[member.step].reads)
+      for (size_t writer : traffic_.writers[buffer])
+        if (!has_member(later, writer) && runs_at(writer) >= merged.position) return false;
+  }
+  for (const Member& member : from.members) {
+    auto known = std::find_if(merged.members.begin(), merged.members.end(),
+                              [&](const Member& m) { return m.step == member.step; });
+    if (known != merged.members.end()) {
+      known->is_copy = known->is_copy && member.is_copy;
+      continue;
+    }
+    std::optional<Alignment> alignment = find_alignment(merged, member.nest, member.step);
+    if (!alignment) return false;
+    accept(merged, std::move(*alignment), member.step).is_copy = member.is_copy;
+  }
+  for (const Member& member : from.members)
+    if (result_.group_of[member.step] == later) result_.group_of[member.step] = id;
+  from.members.clear();
+  group(id) = std::move(merged);
+  return true;
+}
+
+}  // namespace kerf::sched
