@@ -86,6 +86,8 @@ void bind_compiled_graph(nb::module_& module) {
 }  // namespace
 
 NB_MODULE(_core, module) {
+  // Compiled graphs that live until the interpreter ends (a compiled function at module level) are no leaks.
+  nb::set_leak_warnings(false);
   register_errors();
   bind_graph_builder(module);
   bind_report(module);

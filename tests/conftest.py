@@ -1,4 +1,4 @@
-"""Every Python test starts without compiled code and with one seed; all share the judgement of tests/python."""
+"""Every Python test starts without compiled code and with one seed; all share tests/python's modules."""
 
 import sys
 from pathlib import Path

@@ -94,7 +94,7 @@ def _compile_traced(
     compiled = _compile_imported(imported, name, options)
     report = compiled.report
     externs = tuple(debug.Extern(_operator_name(e.op, imported), e.reason, e.source) for e in report.externs)
-    seconds = {"import": import_seconds, **dict(report.seconds)}
+    seconds = {"import": import_seconds} | {stage: s for stage, s in report.seconds if stage != "total"}
     debug.record(
         debug.Compilation(
             name,

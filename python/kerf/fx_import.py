@@ -296,7 +296,7 @@ def _argument_kind(tensor: torch.Tensor, node: fx.Node) -> Any:
 
 
 def _is_token(node: fx.Node) -> bool:
-    """Whether an argument only orders effects: AOTAutograd passes None for it, and drops the tokens returned."""
+    """Whether an argument only orders effects: AOTAutograd passes None for it and drops what is returned."""
     return bool(node.users) and all(
         user.target is torch.ops.higher_order.with_effects and user.args[0] is node for user in node.users
     )
