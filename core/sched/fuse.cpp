@@ -184,7 +184,7 @@ class Fuser {
         values.push_back({symbol, builder_.as_expr(copied.at(ValueId(symbol.symbol().value)))});
     std::vector<sym::Substitution> map = member.map;
     map.insert(map.end(), values.begin(), values.end());
-    Expr result = sym::substitute(index, map);
+    Expr result = sym::simplify(sym::substitute(index, map), facts_);
     result = sym::simplify(sym::substitute(result, canonical_map_), facts_);
     result = sym::substitute(result, outer_change_);
     return sym::substitute(result, inner_change_);
