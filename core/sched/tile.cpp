@@ -91,18 +91,17 @@ void bind_grid(Schedule& schedule, const std::vector<AxisId>& axes) {
   for (AxisId axis : axes) schedule.decisions.push_back(Bind{axis, loop::Role::grid, 0, Bind::Half::whole});
 }
 
-Schedule flat(const Chooser& choose, std::vector<AxisId> parallel, const std::vector<AxisId>& serial) {
+// The vector axis stands inside the other parallel axes, which are the grid, and around the serial ones; it is split into
+// chunks for the grid where it is longer than one.
+Schedule vector_outside(const Chooser& choose, std::vector<AxisId> parallel, AxisId vector,
+                        const std::vector<AxisId>& serial, int64_t chunk, int lanes) {
   Schedule schedule;
-  AxisId vector = choose.best_of(parallel);
-  parallel.erase(std::find(parallel.begin(), parallel.end(), vector));
+  std::erase(parallel, vector);
   std::vector<AxisId> order = parallel;
   order.push_back(vector);
-  // Serial axes (colliding scatters) run inside a chunk of the vector axis, which must then be the lanes themselves.
   order.insert(order.end(), serial.begin(), serial.end());
   schedule.decisions.push_back(OrderOuter{order});
   bind_grid(schedule, parallel);
-  int lanes = choose.lanes(2, vector);
-  int64_t chunk = serial.empty() ? choose.chunk_of(vector, lanes) : lanes;
   if (choose.is_at_most(vector, chunk)) {
     schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::whole});
     return schedule;
@@ -113,29 +112,22 @@ Schedule flat(const Chooser& choose, std::vector<AxisId> parallel, const std::ve
   return schedule;
 }
 
-Schedule columns(const Chooser& choose, std::vector<AxisId> parallel, AxisId vector,
+Schedule flat(const Chooser& choose, const std::vector<AxisId>& parallel, const std::vector<AxisId>& serial) {
+  AxisId vector = choose.best_of(parallel);
+  int lanes = choose.lanes(2, vector);
+  // Serial axes (colliding scatters) run once per chunk, which must then be the lanes themselves.
+  int64_t chunk = serial.empty() ? choose.chunk_of(vector, lanes) : lanes;
+  return vector_outside(choose, parallel, vector, serial, chunk, lanes);
+}
+
+Schedule columns(const Chooser& choose, const std::vector<AxisId>& parallel, AxisId vector,
                  const std::vector<AxisId>& serial) {
-  Schedule schedule;
-  parallel.erase(std::find(parallel.begin(), parallel.end(), vector));
-  std::vector<AxisId> order = parallel;
-  order.push_back(vector);
-  order.insert(order.end(), serial.begin(), serial.end());
-  schedule.decisions.push_back(OrderOuter{order});
-  bind_grid(schedule, parallel);
   // Wide lanes use whole cache lines per row, unless that leaves threads without work.
-  int lanes = choose.lanes(4, vector);
-  int64_t others = 1;
-  for (AxisId axis : parallel) others *= choose.extent(axis);
-  int width = choose.target.vector_bytes / 4;
-  while (lanes > width && others * choose.extent(vector) / lanes < tuning::min_parallel_rows) lanes /= 2;
-  if (choose.is_at_most(vector, lanes)) {
-    schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::whole});
-    return schedule;
-  }
-  schedule.decisions.push_back(Split{vector, lanes});
-  schedule.decisions.push_back(Bind{vector, loop::Role::grid, 0, Bind::Half::outer});
-  schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::inner});
-  return schedule;
+  int lanes = choose.lanes(4, vector), width = choose.target.vector_bytes / 4;
+  int64_t iterations = 1;
+  for (AxisId axis : parallel) iterations *= choose.extent(axis);
+  while (lanes > width && iterations / lanes < tuning::min_parallel_rows) lanes /= 2;
+  return vector_outside(choose, parallel, vector, serial, lanes, lanes);
 }
 
 Schedule rows(const Chooser& choose, const std::vector<AxisId>& parallel, const std::vector<AxisId>& serial,
