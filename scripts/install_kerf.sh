@@ -16,6 +16,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && [ -f build/python/build.ninj
 else
   echo "kerf: building core and bindings (minutes the first time)"
   rm -f "$stamp"
-  $python -m pip install -q --no-build-isolation --no-deps -C cmake.define.KERF_WERROR=ON -e .
+  # The compiler by the name CMake finds by itself, so that ccache shares objects with the test build.
+  CXX=${CXX:-c++} $python -m pip install -q --no-build-isolation --no-deps -C cmake.define.KERF_WERROR=ON -e .
   echo "$wanted" >"$stamp"
 fi
