@@ -121,6 +121,7 @@ nb::object CompiledGraph::call(nb::list arguments) const {
     PyObject* object =
         source.is_argument ? Py_NewRef(owners.at(source.index).ptr()) : outputs.object(source.index);
     if (!object) throw nb::python_error();
+    if (source.is_alias) object = alias_of(nb::steal(object));
     PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), object);
   }
   return tuple;

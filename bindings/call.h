@@ -26,6 +26,7 @@ enum class ArgumentKind : uint8_t {
 struct ResultSource {
   bool is_argument = false;
   uint32_t index = 0;
+  bool is_alias = false;  // a tensor object of its own over that tensor's memory
 };
 
 class CompiledGraph {

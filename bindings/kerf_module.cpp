@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "call.h"
@@ -48,13 +49,14 @@ void bind_options(nb::module_& module) {
       .def_rw("dump_dir", &CompileOptions::dump_dir);
 }
 
-// `results`: (is an argument, position) for each result of a call.
+// `results`: the fields of a ResultSource for each result of a call.
 CompiledGraph* compile(const GraphBuilder& builder, const driver::CompileOptions& options, std::string name,
                        std::vector<ArgumentKind> arguments, std::vector<nb::object> constants,
-                       const std::vector<std::pair<bool, uint32_t>>& results,
+                       const std::vector<std::tuple<bool, uint32_t, bool>>& results,
                        const std::vector<nb::object>& functions) {
   std::vector<ResultSource> sources;
-  for (const auto& [is_argument, index] : results) sources.push_back({is_argument, index});
+  for (const auto& [is_argument, index, is_alias] : results)
+    sources.push_back({is_argument, index, is_alias});
   driver::Compiled compiled;
   {
     nb::gil_scoped_release release;

@@ -28,6 +28,7 @@ struct TorchAbi {
   PyObject* dtype_keyword = nullptr;  // ("dtype",)
   PyObject* as_strided_name = nullptr;
   PyObject* storage_offset_name = nullptr;
+  PyObject* detach_name = nullptr;
   PyObject* resolve_conj_name = nullptr;
   PyObject* resolve_neg_name = nullptr;
   std::array<PyObject*, std::size(kDTypes)> dtypes{};
@@ -64,6 +65,7 @@ TorchAbi* load() {
   abi->dtype_keyword = nb::make_tuple("dtype").release().ptr();
   abi->as_strided_name = nb::str("as_strided").release().ptr();
   abi->storage_offset_name = nb::str("storage_offset").release().ptr();
+  abi->detach_name = nb::str("detach").release().ptr();
   abi->resolve_conj_name = nb::str("resolve_conj").release().ptr();
   abi->resolve_neg_name = nb::str("resolve_neg").release().ptr();
   for (DType dtype : kDTypes)
@@ -143,6 +145,10 @@ PyObject* as_strided(PyObject* base, std::span<const int64_t> shape, std::span<c
   nb::object position = nb::steal(check(PyLong_FromLongLong(begin + offset)));
   PyObject* arguments[] = {base, sizes.ptr(), steps.ptr(), position.ptr()};
   return check(PyObject_VectorcallMethod(torch.as_strided_name, arguments, 4, nullptr));
+}
+
+PyObject* alias_of(nb::object tensor) {
+  return check(PyObject_CallMethodNoArgs(tensor.ptr(), abi().detach_name));
 }
 
 PyObject* without_lazy_bits(PyObject* tensor) {

@@ -33,6 +33,9 @@ PyObject* empty_strided(DType dtype, std::span<const int64_t> shape, std::span<c
 PyObject* as_strided(PyObject* base, std::span<const int64_t> shape, std::span<const int64_t> strides,
                      int64_t offset);
 
+// Another tensor object over the same memory, without a gradient history.
+PyObject* alias_of(nanobind::object tensor);
+
 // The tensor itself, or a copy without lazy conjugation and negation.
 PyObject* without_lazy_bits(PyObject* tensor);
 

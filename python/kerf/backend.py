@@ -18,7 +18,7 @@ from kerf.decomp import decompositions
 from kerf.errors import UserError
 from kerf.fx_import import CannotImport, ImportedGraph, import_graph
 from kerf.options import Options, resolve
-from kerf.partition import partition
+from kerf.partition import correct_side_dtypes, partition
 
 SUPPORTED_TORCH = ((2, 11), (2, 14))
 
@@ -86,6 +86,7 @@ def _compile_traced(
     gm: fx.GraphModule, _example_inputs: Sequence[Any], *, name: str, kind: str, options: Options
 ) -> Callable[..., Any]:
     start = time.perf_counter()
+    correct_side_dtypes(gm)
     try:
         imported = import_graph(gm)
     except CannotImport as reason:

@@ -83,7 +83,7 @@ class Slot:
 
 
 class ComputedSlot(Slot):
-    """A float or bool computed from integer leaves, such as the 1/s0 of a mean over a dynamic size."""
+    """A number computed from integer leaves, such as the 1/s0 of a mean over a dynamic size."""
 
     def __init__(self, expr: Any, symbols: dict[Any, int], to: type) -> None:
         self.expr = expr

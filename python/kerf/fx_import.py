@@ -18,9 +18,10 @@ from torch import fx
 from kerf import _core
 from kerf.errors import KerfError, UserError
 from kerf.extern import ComputedSlot, PythonCall, Slot
-from kerf.sizes import SizeTable, UnknownSize, expression_of, is_size
+from kerf.sizes import NoIndexText, SizeTable, UnknownSize, is_size
 
 _COPY = torch.ops.aten.copy_.default
+_AS_STRIDED = torch.ops.aten.as_strided.default
 
 # Statements about sizes that tracing has turned into guards.
 _SIZE_STATEMENTS = {
@@ -46,14 +47,14 @@ class ImportedGraph:
         builder: the graph.
         arguments: an ArgumentKind per placeholder.
         constants: tensors that the graph holds, passed as further arguments.
-        results: (is an argument, position) per output of the FX graph.
+        results: (is an argument, position, is another object over that memory) per output of the FX graph.
         functions: callables of the steps named "python:<position>".
     """
 
     builder: _core.GraphBuilder
     arguments: list[Any]
     constants: list[torch.Tensor]
-    results: list[tuple[bool, int]]
+    results: list[tuple[bool, int, bool]]
     functions: list[Callable[..., Any]]
 
 
@@ -78,15 +79,15 @@ class _Importer:
         self.constants: list[torch.Tensor] = []
         self.functions: list[Callable[..., Any]] = []
         self.arguments: list[Any] = []
-        self.results: list[tuple[bool, int]] = []
+        self.results: list[tuple[bool, int, bool]] = []
         self.sources = _Sources()
 
     def run(self) -> ImportedGraph:
         try:
             for node in self.gm.graph.nodes:
                 self.node(node)
-        except UnknownSize as error:
-            raise CannotImport(f"{error}: its sizes depend on data") from error
+        except (UnknownSize, NoIndexText) as error:
+            raise CannotImport(str(error)) from error
         return ImportedGraph(self.builder, self.arguments, self.constants, self.results, self.functions)
 
     def node(self, node: fx.Node) -> None:
@@ -184,11 +185,12 @@ class _Importer:
     def schema_arguments(self, node: fx.Node) -> tuple[list[Any], list[str]]:
         """All arguments of the schema in order, defaults filled in, and the names of the keyword-only."""
         arguments, keyword_only = [], []
+        given = _on_storage(node) if node.target is _AS_STRIDED else node.args
         for i, parameter in enumerate(node.target._schema.arguments):
             if parameter.kwarg_only:
                 keyword_only.append(parameter.name)
-            if i < len(node.args):
-                value = node.args[i]
+            if i < len(given):
+                value = given[i]
             elif parameter.name in node.kwargs:
                 value = node.kwargs[parameter.name]
             else:
@@ -207,7 +209,7 @@ class _Importer:
                     raise _NotRepresentable(f"the number {value}")
                 return value
             case torch.SymInt():
-                return self.sizes.size(value)
+                return self.scalar(value)
             case torch.dtype():
                 return _core.Constant("dtype", _name(value))
             case torch.layout():
@@ -219,6 +221,12 @@ class _Importer:
             case tuple() | list():
                 return [self.convert(item) for item in value]
         raise _NotRepresentable(f"an argument of type {type(value).__name__}")
+
+    def scalar(self, value: torch.SymInt) -> Any:
+        try:
+            return self.sizes.size(value)
+        except NoIndexText as error:
+            raise _NotRepresentable(str(error)) from error
 
     def call_python(self, node: fx.Node, results: list[Any], reason: str, source: str) -> list[Any]:
         leaves: list[Any] = []
@@ -232,16 +240,15 @@ class _Importer:
         """`value` with Slots for what a call supplies; appends to `leaves` what goes there."""
         if isinstance(value, fx.Node):
             return self.template(self.env[value], leaves)
-        if isinstance(value, (_core.Value, torch.SymInt)):
-            leaves.append(value if isinstance(value, _core.Value) else self.sizes.size(value))
+        if isinstance(value, _core.Value):
+            leaves.append(value)
             return Slot(len(leaves) - 1)
-        if isinstance(value, (torch.SymFloat, torch.SymBool)):
-            expr = expression_of(value)
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             symbols = {}
-            for symbol in sorted(expr.free_symbols, key=str):
+            for symbol in sorted(value.node.expr.free_symbols, key=str):
                 leaves.append(_core.Size(self.sizes.text(symbol)))
                 symbols[symbol] = len(leaves) - 1
-            return ComputedSlot(expr, symbols, float if isinstance(value, torch.SymFloat) else bool)
+            return ComputedSlot(value.node.expr, symbols, value.node.pytype)
         if isinstance(value, (tuple, list)):
             return type(value)(self.template(item, leaves) for item in value)
         if isinstance(value, dict):
@@ -262,24 +269,26 @@ class _Importer:
     # Results
 
     def output(self, node: fx.Node) -> None:
-        """The same value twice is one tensor twice; a value that is an argument is that argument's object."""
-        known: dict[Any, int] = {}
+        """The same node twice is one tensor object twice; another node of the same value (detach) is another
+        object over the same memory. An argument is the caller's own object.
+        """
+        outputs: dict[Any, tuple[int, fx.Node]] = {}  # Value -> output of the plan, and the node that it is
         for item in node.args[0]:
             value = self.env[item] if isinstance(item, fx.Node) else item
-            if isinstance(value, _core.Value):
-                if value in self.passed:
-                    self.results.append((True, self.passed[value]))
-                    continue
-                if value not in known:
-                    known[value] = self.builder.output_tensor(value)
-                index = known[value]
+            if isinstance(value, _core.Value) and value in self.passed:
+                is_object = item.op in ("placeholder", "get_attr") or item.target is _COPY
+                self.results.append((True, self.passed[value], not is_object))
+            elif isinstance(value, _core.Value):
+                if value not in outputs:
+                    outputs[value] = (self.builder.output_tensor(value), item)
+                index, first = outputs[value]
+                self.results.append((False, index, item is not first))
             elif value is None:
-                index = self.builder.output_none()
+                self.results.append((False, self.builder.output_none(), False))
             elif is_size(value):
-                index = self.builder.output_integer(self.sizes.size(value))
+                self.results.append((False, self.builder.output_integer(self.sizes.size(value)), False))
             else:
                 raise CannotImport(f"a result of type {type(value).__name__}")
-            self.results.append((False, index))
 
 
 def _name(constant: Any) -> str:
@@ -315,6 +324,27 @@ def _as_declared(value: Any, parameter: Any) -> Any:
         if declared.startswith("List[int") and parameter.N:
             return [value] * parameter.N
     return value
+
+
+def _on_storage(as_strided: fx.Node) -> tuple[Any, ...]:
+    """The arguments of the same as_strided on the tensor whose storage its operand views: it may reach
+    outside the operand, and its offset counts from the storage.
+    """
+    operand, size, stride, *offset = as_strided.args
+    if not offset or offset[0] is None:
+        offset = [operand.meta["val"].storage_offset()]
+    owner = operand
+    while _is_view(owner):
+        owner = owner.args[0]
+    return (owner, size, stride, *offset) if owner is not operand else as_strided.args
+
+
+def _is_view(node: fx.Node) -> bool:
+    """Whether the node's result lies in the storage of its first argument."""
+    if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.arguments:
+        return False
+    alias = node.target._schema.arguments[0].alias_info
+    return alias is not None and not alias.is_write
 
 
 def _tensors(value: Any) -> list[Any]:

@@ -19,6 +19,7 @@ _NORMS = {
     torch.ops.aten.native_batch_norm.default,
     torch.ops.aten._native_batch_norm_legit_functional.default,
     torch.ops.aten._native_batch_norm_legit.no_stats,
+    torch.ops.aten._native_batch_norm_legit_no_training.default,
 }
 
 

@@ -16,25 +16,19 @@ from torch.utils._sympy.functions import (
 )
 
 from kerf import _core
-from kerf.errors import UserError
 
 
-class UnknownSize(UserError):
+class UnknownSize(Exception):
     """A size that no argument of the call determines, such as the number of nonzero elements."""
+
+
+class NoIndexText(Exception):
+    """A number computed from sizes by a function that is no index arithmetic, such as a power."""
 
 
 def is_size(value: Any) -> bool:
     """An int or SymInt; bool is neither."""
     return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
-
-
-def expression_of(value: Any) -> Any:
-    """The sympy expression of a number, with what tracing learned since it was made applied."""
-    return (
-        value.node.expr
-        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
-        else sympy.sympify(value)
-    )
 
 
 class SizeTable:
@@ -66,7 +60,7 @@ class SizeTable:
 
         Raises:
             UnknownSize: it mentions a symbol that no argument determines.
-            UserError: it has a function that is no index arithmetic.
+            NoIndexText: it has a function that is no index arithmetic.
         """
         found = self._texts.get(expr)
         if found is None:
@@ -107,7 +101,7 @@ class SizeTable:
             self._declare(sympy.Symbol(name, integer=True), name, (None, None), position, dim)
             self._names[symbol] = f"(({name} - {self._print(rest)}) // {factor})"
             return
-        raise UnknownSize(f"no argument of the call determines the size {symbol}")
+        raise UnknownSize(f"the size {symbol} depends on data: no argument of the call determines it")
 
     def _print(self, expr: sympy.Expr) -> str:
         match expr:
@@ -133,7 +127,7 @@ class SizeTable:
                 return f"(({self._print(a)} // {self._print(divisor)}) % {self._print(modulus)})"
         nested = _nested_name(expr)
         if nested is None:
-            raise UnknownSize(f"cannot compile a size that contains {type(expr).__name__}: {expr}")
+            raise NoIndexText(f"{type(expr).__name__} of sizes: {expr}")
         text = self._print(expr.args[-1])
         for argument in reversed(expr.args[:-1]):
             text = f"{nested}({self._print(argument)}, {text})"
