@@ -1,5 +1,5 @@
 // Text to machine code: parse, four passes, object, load. The only file of the folder, with host.cpp, that includes
-// LLVM. Everything is per call (context, target machine, passes), so threads do not meet.
+// LLVM. Context and passes are of the call and the target machine of the thread, so threads do not meet.
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
 #include <llvm/AsmParser/Parser.h>
@@ -23,6 +23,8 @@
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
+
+#include <fmt/format.h>
 
 #include <mutex>
 
@@ -58,6 +60,19 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const target::CpuTarget& targe
                                  llvm::Reloc::PIC_, llvm::CodeModel::Small, codegen_level, /*JIT=*/true));
   if (!machine) throw RuntimeError("LLVM cannot make a machine for " + target.cpu);
   return machine;
+}
+
+// A thread keeps its machine: making one, and the subtarget inside it, is a fifth of building a small kernel. It is
+// not safe to share between threads.
+llvm::TargetMachine& machine_of_thread(const target::CpuTarget& target, OptLevel level) {
+  struct Kept {
+    std::string key;
+    std::unique_ptr<llvm::TargetMachine> machine;
+  };
+  thread_local Kept kept;
+  std::string key = fmt::format("{} {} {}", target.cpu, target.features, static_cast<int>(level));
+  if (kept.key != key) kept = {key, make_machine(target, level)};
+  return *kept.machine;
 }
 
 std::unique_ptr<llvm::Module> parse(llvm::LLVMContext& context, const std::string& text,
@@ -149,16 +164,16 @@ Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::Cp
   Result<Emitted> emitted = emit_kernel(kernel, target);
   if (!emitted) return Unsupported{emitted.reason()};
 
-  std::unique_ptr<llvm::TargetMachine> machine = make_machine(target, options.level);
+  llvm::TargetMachine& machine = machine_of_thread(target, options.level);
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = parse(context, emitted->text, kernel.name);
   module->setTargetTriple(kTriple);
-  module->setDataLayout(machine->createDataLayout());
-  if (options.level != OptLevel::O0) optimize(*module, *machine);
+  module->setDataLayout(machine.createDataLayout());
+  if (options.level != OptLevel::O0) optimize(*module, machine);
 
   target::CpuArtifact artifact;
   artifact.name = kernel.name;
-  artifact.object = generate_object(*module, *machine);
+  artifact.object = generate_object(*module, machine);
   artifact.grid = emitted->grid;
   artifact.scratch_bytes = emitted->scratch_bytes;
   if (options.keep_text) artifact.text = std::move(emitted->text);

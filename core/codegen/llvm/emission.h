@@ -105,6 +105,10 @@ void emit_store(Emission& e, const loop::Store& store);
 // reduce.cpp
 void emit_reduce(Emission& e, const loop::Reduce& reduce);
 
+// extremum.cpp: the smaller or larger of two, NaN if either is, -0.0 below 0.0.
+Operand emit_minimum(Emission& e, DType dtype, const Operand& a, const Operand& c);
+Operand emit_maximum(Emission& e, DType dtype, const Operand& a, const Operand& c);
+
 // scalar.cpp, integer.cpp, convert.cpp: scalar operations on scalars or vectors.
 Operand emit_apply(Emission& e, loop::ValueId id, const loop::Value& value);
 struct Application {  // one scalar op at work

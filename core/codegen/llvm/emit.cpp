@@ -77,7 +77,7 @@ void emit_body(Emission& e) {
   });
   e.b.emit("ret void");
   std::string head =
-      fmt::format("define internal void {}({}) #0", global_name(e.kernel.name + ".body"), arguments);
+      fmt::format("define internal void {}({}) nounwind", global_name(e.kernel.name + ".body"), arguments);
   e.b.module().mains.push_back(e.b.finish(head));
 }
 
@@ -98,7 +98,7 @@ void emit_entry(const loop::Kernel& kernel, Module& module) {
                      global_name(kernel.name + ".body"), arguments));
   b.emit("ret void");
   module.mains.push_back(b.finish(fmt::format(
-      "define void {}(ptr %buffers, ptr %sizes, i64 %begin, i64 %end, ptr %scratch, ptr %error) #0",
+      "define void {}(ptr %buffers, ptr %sizes, i64 %begin, i64 %end, ptr %scratch, ptr %error) nounwind",
       global_name(kernel.name))));
 }
 
@@ -113,11 +113,8 @@ Result<Emitted> emit_kernel(const loop::Kernel& kernel, const target::CpuTarget&
   e.varying = varying_values(kernel);
   emit_body(e);
   emit_entry(kernel, module);
-  std::string width = std::to_string(8 * target.vector_bytes);
-  std::string text = module.to_text() +
-                     fmt::format("attributes #0 = {{ nounwind \"prefer-vector-width\"=\"{}\" }}\n", width);
   return Emitted{
-      .text = std::move(text), .grid = loop::grid_extent(kernel), .scratch_bytes = e.locals.scratch_bytes};
+      .text = module.to_text(), .grid = loop::grid_extent(kernel), .scratch_bytes = e.locals.scratch_bytes};
 }
 
 }  // namespace kerf::codegen

@@ -262,6 +262,7 @@ Operand Builder::shuffle(const Operand& a, std::span<const int> lanes, std::stri
 
 Operand Builder::part(const Operand& vector, int first, int count) {
   if (first == 0 && count == vector.type.lanes) return vector;
+  if (vector.literal) return {vector.text, {vector.type.prim, count}, true};  // a splat, of any length
   std::vector<int> lanes(count);
   for (int i = 0; i < count; ++i) lanes[i] = first + i;
   return shuffle(vector, lanes, "part");

@@ -71,27 +71,6 @@ Carried run_serial(Emission& e, AxisId axis, Carried carried, const LoopBody& bo
   });
 }
 
-// The lanes of a vector loop disagree about the extent: run to the largest one of an active lane, each lane active
-// for as long as its own lasts.
-Carried run_uneven(Emission& e, AxisId axis, Carried carried, const LoopBody& body) {
-  Builder& b = e.b;
-  Operand extent = b.broadcast(lane_index(e, e.kernel.axes[axis].extent), e.lanes);
-  Operand zero = int_constant(Prim::i64, 0);
-  Operand counts = e.mask.valid() ? b.select(e.mask, extent, zero, "extent") : extent;
-  Operand most =
-      b.call({Prim::i64}, "llvm.vector.reduce.smax." + suffix(extent.type), std::span(&counts, 1), "most");
-  Counted counted = {zero, most, int_constant(Prim::i64, 1)};
-  return counted_loop(e, counted, std::move(carried), name_of(e, axis), [&](Operand counter, Carried now) {
-    symbol_of(e, axis) = counter;
-    Operand outer = e.mask;
-    Operand runs = b.compare("icmp slt", counter, extent, "runs");
-    e.mask = outer.valid() ? b.binary("and", outer, runs, "mask") : runs;
-    Carried result = body(std::move(now));
-    e.mask = outer;
-    return result;
-  });
-}
-
 Carried run_unrolled(Emission& e, AxisId axis, Carried carried, int64_t extent, const LoopBody& body) {
   for (int64_t i = 0; i < extent; ++i) {
     symbol_of(e, axis) = int_constant(Prim::i64, i);
@@ -209,7 +188,6 @@ void emit_define(Emission& e, loop::ValueId id) {
 Carried run_axis(Emission& e, AxisId id, Carried carried, const LoopBody& body) {
   const loop::Axis& axis = e.kernel.axes[id];
   if (is_vector_axis(axis)) return run_vector(e, id, std::move(carried), body);
-  if (is_varying(e, axis.extent)) return run_uneven(e, id, std::move(carried), body);
   if (axis.extent.is_constant()) {
     int64_t extent = axis.extent.constant();
     bool unrolls = axis.role == loop::Role::unrolled && extent <= kMaxUnrolled;

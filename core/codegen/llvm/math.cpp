@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace kerf::codegen {
 
@@ -22,28 +23,14 @@ constexpr Function kFunctions[] = {
 
 // vscalefps computes x * 2^floor(n) with one rounding, over- and underflowing as it should.
 Operand scale_with_hardware(Emission& e, const Operand& value, const Operand& n) {
-  Builder& b = e.b;
-  int lanes = value.type.lanes;
-  int piece = std::min(lanes, 16);
-  std::string symbol = fmt::format("llvm.x86.avx512.mask.scalef.ps.{}", 32 * piece);
-  std::vector<Operand> pieces;
-  for (int first = 0; first < lanes; first += piece) {
-    Operand low = b.part(value, first, piece), power = b.part(n, first, piece);
-    std::vector<Operand> arguments = {low, power, zero_of(low.type),
-                                      int_constant(piece == 16 ? Prim::i16 : Prim::i8, -1)};
-    if (piece == 16) arguments.push_back(int_constant(Prim::i32, 4));  // round as MXCSR says
-    pieces.push_back(b.call(low.type, symbol, arguments, "scaled"));
-  }
-  while (pieces.size() > 1) {
-    std::vector<Operand> joined;
-    for (size_t i = 0; i < pieces.size(); i += 2) {
-      std::vector<int> all(2 * pieces[i].type.lanes);
-      for (size_t lane = 0; lane < all.size(); ++lane) all[lane] = static_cast<int>(lane);
-      joined.push_back(b.shuffle(pieces[i], pieces[i + 1], all, "scaled"));
-    }
-    pieces = std::move(joined);
-  }
-  return pieces[0];
+  return by_registers(e, {value, n}, [&](std::span<const Operand> x) {
+    int lanes = x[0].type.lanes;
+    std::vector<Operand> arguments = {x[0], x[1], zero_of(x[0].type),
+                                      int_constant(lanes == 16 ? Prim::i16 : Prim::i8, -1)};
+    if (lanes == 16) arguments.push_back(int_constant(Prim::i32, 4));  // round as MXCSR says
+    return e.b.call(x[0].type, fmt::format("llvm.x86.avx512.mask.scalef.ps.{}", 32 * lanes), arguments,
+                    "scaled");
+  });
 }
 
 }  // namespace
@@ -60,6 +47,33 @@ Operand emit_math(Emission& e, std::string_view name, std::string_view f64_symbo
   for (Operand& argument : arguments) all.push_back(&argument);
   e.b.unify(all);
   return function->emit(e, arguments);
+}
+
+bool has_wide_registers(const Emission& e, Type type) {
+  return e.target.vector_bytes == 64 && type.lanes * bit_width(type.prim) >= 128;
+}
+
+Operand by_registers(Emission& e, std::vector<Operand> arguments,
+                     const std::function<Operand(std::span<const Operand>)>& body) {
+  Builder& b = e.b;
+  int lanes = arguments[0].type.lanes;
+  int piece = std::min(lanes, 512 / bit_width(arguments[0].type.prim));
+  std::vector<Operand> pieces;
+  for (int first = 0; first < lanes; first += piece) {
+    std::vector<Operand> parts;
+    for (const Operand& argument : arguments) parts.push_back(b.part(argument, first, piece));
+    pieces.push_back(body(parts));
+  }
+  while (pieces.size() > 1) {
+    std::vector<Operand> joined;
+    for (size_t i = 0; i < pieces.size(); i += 2) {
+      std::vector<int> all(2 * static_cast<size_t>(pieces[i].type.lanes));
+      std::iota(all.begin(), all.end(), 0);
+      joined.push_back(b.shuffle(pieces[i], pieces[i + 1], all, "joined"));
+    }
+    pieces = std::move(joined);
+  }
+  return pieces[0];
 }
 
 Operand horner(Builder& b, const Operand& x, std::initializer_list<double> coefficients) {
@@ -112,7 +126,7 @@ Operand power_of_two(Builder& b, const Operand& n) {
 // Without vscalefps: two factors, each of which a normal float can hold, the larger magnitude first so that only the
 // last product rounds.
 Operand scale_by_power(Emission& e, const Operand& value, const Operand& n) {
-  if (e.target.vector_bytes == 64 && value.type.lanes >= 4) return scale_with_hardware(e, value, n);
+  if (has_wide_registers(e, value.type)) return scale_with_hardware(e, value, n);
   Builder& b = e.b;
   Operand half = b.intrinsic("trunc", {b.binary("fmul", n, real_constant(Prim::f32, 0.5), "half")}, "half");
   Operand scaled = b.binary("fmul", value, power_of_two(b, half), "scaled");

@@ -14,6 +14,13 @@ namespace kerf::codegen {
 Operand emit_math(Emission& e, std::string_view name, std::string_view f64_symbol,
                   std::vector<Operand> arguments);
 
+// Whether AVX-512 instructions without an LLVM form of their own can be had for vectors of this type.
+bool has_wide_registers(const Emission& e, Type type);
+
+// Runs `body` on pieces of at most 512 bits of its arguments and joins what it gives, for such instructions.
+Operand by_registers(Emission& e, std::vector<Operand> arguments,
+                     const std::function<Operand(std::span<const Operand>)>& body);
+
 // A polynomial by Horner's rule with fma, highest coefficient first.
 Operand horner(Builder& b, const Operand& x, std::initializer_list<double> coefficients);
 

@@ -71,19 +71,16 @@ struct Variation {
     return result;
   }
 
-  // A reduction inside a vector loop varies with what it folds and how often; one over the vector axis itself ends
-  // in a scalar.
+  // A reduction inside a vector loop varies with what it folds (extents never differ between lanes); one over the
+  // vector axis itself ends in a scalar.
   void visit(const loop::Reduce& reduce) {
     visit(reduce.body);
-    bool over_vector = false, uneven = false;
-    for (loop::AxisId id : reduce.axes) {
-      over_vector = over_vector || is_vector_axis(kernel.axes[id]);
-      uneven = uneven || in_index(kernel.axes[id].extent);
-    }
+    bool over_vector = std::any_of(reduce.axes.begin(), reduce.axes.end(),
+                                   [&](loop::AxisId id) { return is_vector_axis(kernel.axes[id]); });
     for (const loop::Reduction& part : reduce.parts) {
       bool folds_varying = std::any_of(part.yields.begin(), part.yields.end(),
                                        [&](loop::ValueId id) { return varying[id.index]; });
-      varying[part.result.index] = !over_vector && (uneven || folds_varying);
+      varying[part.result.index] = !over_vector && folds_varying;
     }
   }
 

@@ -21,20 +21,13 @@ struct Accumulator {
   size_t count = 1;
 };
 
-Operand extremum(Emission& e, bool is_max, DType dtype, const Operand& a, const Operand& c) {
-  if (is_floating(dtype))
-    return e.b.intrinsic(is_max ? "maximum" : "minimum", {a, c}, is_max ? "max" : "min");
-  if (is_signed(dtype)) return e.b.intrinsic(is_max ? "smax" : "smin", {a, c}, is_max ? "max" : "min");
-  return e.b.intrinsic(is_max ? "umax" : "umin", {a, c}, is_max ? "max" : "min");
-}
-
 Operand combine(Emission& e, ReduceOp op, DType dtype, const Operand& a, const Operand& c) {
   bool floating = is_floating(dtype);
   switch (op) {
     case ReduceOp::sum: return e.b.binary(floating ? "fadd" : "add", a, c, "sum");
     case ReduceOp::prod: return e.b.binary(floating ? "fmul" : "mul", a, c, "prod");
-    case ReduceOp::min: return extremum(e, false, dtype, a, c);
-    case ReduceOp::max: return extremum(e, true, dtype, a, c);
+    case ReduceOp::min: return emit_minimum(e, dtype, a, c);
+    case ReduceOp::max: return emit_maximum(e, dtype, a, c);
     case ReduceOp::any: return e.b.binary("or", a, c, "any");
     case ReduceOp::all: return e.b.binary("and", a, c, "all");
     case ReduceOp::argmin:
@@ -78,11 +71,9 @@ Carried identities(Emission& e, const Accumulator& acc, int lanes) {
   return result;
 }
 
-// The yields of one iteration, folded into `now`; lanes that are not active keep what they have. `outer` is the mask
-// around the reduction: under it alone all that is folded belongs to lanes nobody will look at.
-void fold_yields(Emission& e, const std::vector<Accumulator>& accumulators, const Operand& outer,
-                 Carried& now) {
-  bool masked = e.mask.valid() && e.mask.text != outer.text;
+// The yields of one iteration, folded into `now`. In the tail of the reduction's own vector axis, lanes that are not
+// active keep what they have; a mask from further out needs no care, its lanes are never looked at.
+void fold_yields(Emission& e, const std::vector<Accumulator>& accumulators, bool masked, Carried& now) {
   for (const Accumulator& acc : accumulators) {
     Carried old(now.begin() + acc.first, now.begin() + acc.first + acc.count), yields;
     for (size_t i = 0; i < acc.count; ++i) {
@@ -131,10 +122,9 @@ void emit_reduce(Emission& e, const loop::Reduce& reduce) {
     for (Operand& identity : identities(e, acc, lanes)) carried.push_back(identity);
     accumulators.push_back(acc);
   }
-  Operand outer = e.mask;
   carried = run_axes(e, reduce, 0, std::move(carried), [&](Carried now) {
     emit_block(e, reduce.body);
-    fold_yields(e, accumulators, outer, now);
+    fold_yields(e, accumulators, own_lanes != 0 && e.mask.valid(), now);
     return now;
   });
   for (const Accumulator& acc : accumulators) {

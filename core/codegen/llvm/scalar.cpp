@@ -49,10 +49,8 @@ Operand emit_sign(Emission& e, const Application& a) {
 
 Operand emit_extremum(Emission& e, const Application& a) {
   bool is_max = a.op == ScalarOp::maximum || a.op == ScalarOp::fmax;
-  std::string hint = is_max ? "max" : "min";
-  if (floating(a)) return e.b.intrinsic(is_max ? "maximum" : "minimum", {a.x[0], a.x[1]}, hint);
-  if (a.operand_type == DType::b1) return e.b.binary(is_max ? "or" : "and", a.x[0], a.x[1], hint);
-  return e.b.intrinsic((is_signed(a.operand_type) ? "s" : "u") + hint, {a.x[0], a.x[1]}, hint);
+  return is_max ? emit_maximum(e, a.operand_type, a.x[0], a.x[1])
+                : emit_minimum(e, a.operand_type, a.x[0], a.x[1]);
 }
 
 // The other operand where one is NaN.
@@ -349,7 +347,7 @@ Operand each_lane(Emission& e, std::string_view name, std::span<const Operand> a
   Operand all = b.load(type, out, 64, "all");
   b.emit(fmt::format("ret {} {}", to_text(type), all.text));
   // The map may have grown while the body was written.
-  e.b.module().functions[symbol] = b.finish(fmt::format("define internal {} {}({}) noinline nounwind #0",
+  e.b.module().functions[symbol] = b.finish(fmt::format("define internal {} {}({}) noinline nounwind",
                                                         to_text(type), global_name(symbol), parameters));
   return called;
 }
