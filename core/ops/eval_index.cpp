@@ -29,7 +29,7 @@ Scalar eval_check_index(DType result, Operands x) {
 
 Scalar eval_wrap_index(DType result, Operands x) {
   int64_t index = x[0].i, bound = x[1].i;
-  if (index < 0 && index >= -bound) index += bound;
+  if (index < 0 && bound > 0 && index >= -bound) index += bound;
   return Scalar::of_int(result, index >= 0 && index < bound ? index : 0);
 }
 

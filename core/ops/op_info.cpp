@@ -102,6 +102,7 @@ bool fails(ScalarOp op, DType result, std::span<const Scalar> operands) {
   if (!(row.flags & kMayFail)) return false;
   int64_t second = operands[1].i;
   if (row.types != Typing::index_check) return !is_floating(result) && second == 0;
+  if (second <= 0) return true;
   int64_t lowest = op == ScalarOp::wrap_index ? -second : 0;
   return operands[0].i < lowest || operands[0].i >= second;
 }
