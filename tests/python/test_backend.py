@@ -370,3 +370,16 @@ def test_compilations_are_recorded():
     assert "linalg" in extern.op
     assert "test_backend.py" in extern.source
     kerf.explain()
+
+
+def test_complex_gradients() -> None:
+    """Complex tensors pass through extern steps in the backward graph too, lazy conjugation included."""
+    x = torch.randn(8, requires_grad=True)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.fft(x) * 2
+
+    function(x).abs().sum().backward()
+    expected, x.grad = x.grad, None
+    torch.compile(function, backend="kerf")(x).abs().sum().backward()
+    torch.testing.assert_close(x.grad, expected)
