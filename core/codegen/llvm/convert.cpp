@@ -9,17 +9,6 @@ namespace kerf::codegen {
 
 namespace {
 
-bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
-
-Operand widen_narrow(Emission& e, DType from, const Operand& bits) {
-  if (from == DType::f16) {
-    return e.b.convert("fpext", e.b.convert("bitcast", bits, Prim::half, "half"), Prim::f32, "wide");
-  }
-  Operand word = e.b.convert("zext", bits, Prim::i32, "word");
-  return e.b.convert("bitcast", e.b.binary("shl", word, int_constant(Prim::i32, 16), "word"), Prim::f32,
-                     "wide");
-}
-
 // Round to nearest even on the bits. The hardware's conversion (vcvtneps2bf16) flushes subnormals to zero, so it is
 // not used; this is three more instructions where the loop is mostly waiting for memory.
 Operand round_to_bf16(Emission& e, const Operand& x) {
@@ -32,12 +21,6 @@ Operand round_to_bf16(Emission& e, const Operand& x) {
   Operand quiet = b.binary("or", upper, constant(0x40), "quiet");
   Operand result = b.select(b.compare("fcmp uno", x, x, "nan"), quiet, rounded, "bf16");
   return b.convert("trunc", result, Prim::i16, "bf16");
-}
-
-// From f32.
-Operand narrow(Emission& e, DType to, const Operand& x) {
-  if (to == DType::bf16) return round_to_bf16(e, x);
-  return e.b.convert("bitcast", e.b.convert("fptrunc", x, Prim::half, "half"), Prim::i16, "f16");
 }
 
 // Out of range and NaN give the minimum of 32 or 64 bits; narrower types take the low bits of 32.
@@ -74,11 +57,27 @@ Operand integer_to(Emission& e, DType from, const Operand& x, DType to) {
 
 }  // namespace
 
+bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+
+Operand widen(Emission& e, DType from, const Operand& bits) {
+  if (from == DType::f16) {
+    return e.b.convert("fpext", e.b.convert("bitcast", bits, Prim::half, "half"), Prim::f32, "wide");
+  }
+  Operand word = e.b.convert("zext", bits, Prim::i32, "word");
+  return e.b.convert("bitcast", e.b.binary("shl", word, int_constant(Prim::i32, 16), "word"), Prim::f32,
+                     "wide");
+}
+
+Operand narrow(Emission& e, DType to, const Operand& x) {
+  if (to == DType::bf16) return round_to_bf16(e, x);
+  return e.b.convert("bitcast", e.b.convert("fptrunc", x, Prim::half, "half"), Prim::i16, "f16");
+}
+
 Operand emit_cast(Emission& e, const Application& a) {
   Builder& b = e.b;
   if (a.operand_type == a.type) return a.x[0];
   if (!is_floating(a.operand_type)) return integer_to(e, a.operand_type, a.x[0], a.type);
-  Operand x = is_narrow(a.operand_type) ? widen_narrow(e, a.operand_type, a.x[0]) : a.x[0];
+  Operand x = is_narrow(a.operand_type) ? widen(e, a.operand_type, a.x[0]) : a.x[0];
   if (a.type == DType::b1) return b.compare("fcmp une", x, zero_of(x.type), "cast");
   if (!is_floating(a.type)) return real_to_integer(e, x, a.type);
   if (a.type == DType::f64) return x.type.prim == Prim::f64 ? x : b.convert("fpext", x, Prim::f64, "cast");

@@ -123,6 +123,10 @@ Operand emit_integer_power(Emission& e, const Application& a);
 Operand emit_index_check(Emission& e, const Application& a);
 Operand emit_random(Emission& e, const Application& a);
 Operand emit_cast(Emission& e, const Application& a);
+// f16 and bf16 bits as f32, and back with rounding.
+bool is_narrow(DType dtype);
+Operand widen(Emission& e, DType from, const Operand& bits);
+Operand narrow(Emission& e, DType to, const Operand& x);
 // Scalar code run for every lane, in a function that the module holds once under `name` and the argument type.
 using ScalarBody = std::function<Operand(Builder&, std::span<const Operand>)>;
 Operand each_lane(Emission& e, std::string_view name, std::span<const Operand> arguments, Prim result,

@@ -133,19 +133,48 @@ void assign(Emission& e, const loop::Buffer& buffer, const Access& at, Operand v
   e.b.call_void("llvm.masked.scatter." + suffix(value.type) + "." + suffix(at.address.type), arguments);
 }
 
-void add_one(Emission& e, const Operand& value, const Operand& address, bool atomic, int align) {
-  std::string_view op = is_float(value.type.prim) ? "fadd" : "add";
-  if (atomic) {
-    e.b.define(value.type, "old",
-               "atomicrmw " + std::string(op) + " ptr " + address.text + ", " + typed(value) +
-                   " monotonic, align " + std::to_string(align));
+// f16 and bf16 add in f32 and round.
+Operand sum_of(Emission& e, DType dtype, const Operand& a, const Operand& c) {
+  if (is_narrow(dtype)) return narrow(e, dtype, e.b.binary("fadd", widen(e, dtype, a), widen(e, dtype, c)));
+  return e.b.binary(is_floating(dtype) ? "fadd" : "add", a, c);
+}
+
+// There is no atomic addition of narrow floats: try until nobody came between.
+void add_narrow_atomically(Emission& e, DType dtype, const Operand& value, const Operand& address) {
+  Builder& b = e.b;
+  Operand first = b.load(value.type, address, byte_size(dtype));
+  Label loop = b.new_label("try"), done = b.new_label("added"), before = b.current();
+  b.branch(loop);
+  b.start(loop);
+  Operand old = b.phi(value.type, "old");
+  Operand sum = sum_of(e, dtype, old, value);
+  Operand pair = b.define(value.type, "exchange",
+                          "cmpxchg ptr " + address.text + ", " + typed(old) + ", " + typed(sum) +
+                              " monotonic monotonic, align " + std::to_string(byte_size(dtype)));
+  Operand seen = b.define(value.type, "seen", "extractvalue { i16, i1 } " + pair.text + ", 0");
+  Operand won = b.define({Prim::i1}, "won", "extractvalue { i16, i1 } " + pair.text + ", 1");
+  b.add_incoming(old, first, before);
+  b.add_incoming(old, seen, b.current());
+  b.branch(won, done, loop);
+  b.start(done);
+}
+
+void add_one(Emission& e, DType dtype, const Operand& value, const Operand& address, bool atomic) {
+  int align = byte_size(dtype);
+  if (!atomic) {
+    e.b.store(sum_of(e, dtype, e.b.load(value.type, address, align), value), address, align);
+  } else if (is_narrow(dtype)) {
+    add_narrow_atomically(e, dtype, value, address);
   } else {
-    e.b.store(e.b.binary(op, e.b.load(value.type, address, align), value), address, align);
+    std::string op = is_floating(dtype) ? "fadd" : "add";
+    e.b.define(value.type, "old",
+               "atomicrmw " + op + " ptr " + address.text + ", " + typed(value) + " monotonic, align " +
+                   std::to_string(align));
   }
 }
 
 // Lanes may meet in one place, and a sum depends on its order: one lane after the other.
-void add_by_lane(Emission& e, const Operand& value, const Access& at, bool atomic, int align) {
+void add_by_lane(Emission& e, DType dtype, const Operand& value, const Access& at, bool atomic) {
   Builder& b = e.b;
   Label loop = b.new_label("lanes"), done = b.new_label("lanes.done"), before = b.current();
   b.branch(loop);
@@ -154,7 +183,7 @@ void add_by_lane(Emission& e, const Operand& value, const Access& at, bool atomi
   b.add_incoming(lane, int_constant(Prim::i64, 0), before);
   auto body = [&] {
     Operand address = at.address.type.is_vector() ? b.extract(at.address, lane) : at.address;
-    add_one(e, b.extract(value, lane), address, atomic, align);
+    add_one(e, dtype, b.extract(value, lane), address, atomic);
   };
   if (e.mask.valid()) {
     when(e, b.extract(e.mask, lane), body);
@@ -170,12 +199,11 @@ void add_by_lane(Emission& e, const Operand& value, const Access& at, bool atomi
 void accumulate(Emission& e, const loop::Buffer& buffer, Access at, Operand value) {
   int align = byte_size(buffer.dtype);
   bool atomic = e.concurrent && buffer.mode != loop::BufferMode::local;
-  if (e.lanes == 0) return add_one(e, value, at.address, atomic, align);
+  if (e.lanes == 0) return add_one(e, buffer.dtype, value, at.address, atomic);
   value = e.b.broadcast(value, e.lanes);
   if (at.pattern == Pattern::forward && !atomic) {
     Operand old = load_run(e, at, value.type, align, e.mask);
-    Operand sum = e.b.binary(is_float(value.type.prim) ? "fadd" : "add", old, value);
-    return store_run(e, buffer, at, sum);
+    return store_run(e, buffer, at, sum_of(e, buffer.dtype, old, value));
   }
   if (at.pattern == Pattern::forward || at.pattern == Pattern::backward) {
     Prim prim = value.type.prim;
@@ -185,7 +213,7 @@ void accumulate(Emission& e, const loop::Buffer& buffer, Access at, Operand valu
     if (at.pattern == Pattern::backward) lanes = e.b.binary("sub", zero_of(lanes.type), lanes, "steps");
     at = {Pattern::scattered, e.b.element(prim, at.address, lanes)};
   }
-  add_by_lane(e, value, at, atomic, align);
+  add_by_lane(e, buffer.dtype, value, at, atomic);
 }
 
 }  // namespace

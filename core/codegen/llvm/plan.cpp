@@ -28,13 +28,6 @@ std::optional<Unsupported> check_block(const Kernel& kernel, const loop::Block& 
     std::optional<Unsupported> problem;
     if (std::holds_alternative<loop::Barrier>(statement)) {
       problem = Unsupported{"a barrier: the cpu target has none"};
-    } else if (auto* store = std::get_if<loop::Store>(&statement)) {
-      DType dtype = kernel.buffers[store->buffer].dtype;
-      bool narrow = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::b1;
-      if (store->mode == loop::StoreMode::add && narrow) {
-        problem = Unsupported{
-            fmt::format("store_add into {} of {}", kernel.buffers[store->buffer].name, to_text(dtype))};
-      }
     } else if (auto* inner = std::get_if<loop::Loop>(&statement)) {
       problem = check_block(kernel, inner->body);
     } else if (auto* reduce = std::get_if<loop::Reduce>(&statement)) {

@@ -153,6 +153,24 @@ TEST_CASE("sums into shared places: in order, and atomic under a grid") {
       {.fill = testing::Fill::exact});
 }
 
+TEST_CASE("sums into f16 and bf16 round after each addition") {
+  for (const char* dtype : {"f16", "bf16"}) {
+    for (const char* role : {"grid", ""}) {
+      CAPTURE(dtype);
+      CAPTURE(role);
+      std::string type = dtype;
+      check_same_as_interpreter("kernel k(x: " + type + "[3, n], inout y: " + type + "[2], inout z: " + type +
+                                    "[n]) given n\n  for r < 3 " + role + R"(
+    for i < n vector LANES
+      %0 = load x[n*r + i]
+      add y[1], %0
+      add z[i], %0
+)",
+                                {.fill = testing::Fill::exact});
+    }
+  }
+}
+
 TEST_CASE("stores past the cache, aligned or not") {
   check_same_as_interpreter(R"(kernel k(x: f32[5, n], out non_temporal y: f32[5, n]) given n
   for r < 5 grid
