@@ -68,9 +68,8 @@ runtime::CallInput CompiledGraph::input_of(size_t position, nb::object& argument
 
   DLTensor tensor;
   bool is_viewed = view_tensor(argument.ptr(), tensor);
-  const bool is_opaque =
-      kind == ArgumentKind::opaque ||
-      (kind == ArgumentKind::resolved && compiled_.plan->inputs[position].is_opaque);
+  const bool is_opaque = kind == ArgumentKind::opaque ||
+                         (kind == ArgumentKind::resolved && compiled_.plan->inputs[position].is_opaque);
   if (is_opaque && !is_viewed) return input;
   const bool is_plain = is_viewed && tensor.device.device_type == kDLCPU &&
                         (tensor.data || element_count(tensor) == 0) && (is_opaque || dtype_of(tensor.dtype));

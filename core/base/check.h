@@ -11,10 +11,10 @@ namespace kerf::base {
 
 }  // namespace kerf::base
 
-#define CHECK(condition, ...)                                                                      \
-  do {                                                                                             \
-    if (!(condition)) [[unlikely]]                                                                 \
-      ::kerf::base::check_failed(#condition, __FILE__, __LINE__, ::fmt::format(__VA_ARGS__));      \
+#define CHECK(condition, ...)                                                                 \
+  do {                                                                                        \
+    if (!(condition)) [[unlikely]]                                                            \
+      ::kerf::base::check_failed(#condition, __FILE__, __LINE__, ::fmt::format(__VA_ARGS__)); \
   } while (false)
 
 // For a switch over an enum without default: the place after it.

@@ -48,9 +48,7 @@ std::optional<DType> dtype_from_torch(std::string_view torch_name) {
   return std::nullopt;
 }
 
-DType compute_dtype(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
-}
+DType compute_dtype(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
 
 uint16_t bf16_bits(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -58,7 +56,9 @@ uint16_t bf16_bits(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-float round_to_bf16(float value) { return std::bit_cast<float>(static_cast<uint32_t>(bf16_bits(value)) << 16); }
+float round_to_bf16(float value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bf16_bits(value)) << 16);
+}
 
 uint16_t f16_bits(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -120,8 +120,8 @@ Scalar convert(const Scalar& value, DType to) {
   if (to == DType::i8 || to == DType::i16 || to == DType::u8) {
     // x86 converts to 32 bits first: out of range gives the 32-bit minimum, whose low bits are zero.
     double v = value.f;
-    int64_t wide = v > -2147483649.0 && v < 2147483648.0 ? static_cast<int64_t>(v)
-                                                         : std::numeric_limits<int32_t>::min();
+    int64_t wide =
+        v > -2147483649.0 && v < 2147483648.0 ? static_cast<int64_t>(v) : std::numeric_limits<int32_t>::min();
     return Scalar::of_int(to, wide);
   }
   if (to == DType::i32) {

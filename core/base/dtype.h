@@ -17,7 +17,7 @@ enum class DType : uint8_t {
 };
 
 struct DTypeInfo {
-  std::string_view text;        // as printed in every IR: "f32", "bool"
+  std::string_view text;  // as printed in every IR: "f32", "bool"
   int bytes;
   DTypeKind kind;
   std::string_view torch_name;  // "float32"
@@ -44,7 +44,7 @@ struct Scalar {
     double f = 0.0;
     int64_t i;
   };
-  static Scalar of(DType dtype, double value);    // rounds or wraps as a C cast to the type would
+  static Scalar of(DType dtype, double value);  // rounds or wraps as a C cast to the type would
   static Scalar of_int(DType dtype, int64_t value);
   double as_double() const { return is_floating(dtype) ? f : static_cast<double>(i); }
   int64_t as_int() const { return is_floating(dtype) ? static_cast<int64_t>(f) : i; }

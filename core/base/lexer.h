@@ -45,8 +45,8 @@ class Lexer {
   void expect(std::string_view text);
   std::string expect_identifier(std::string_view what);
   std::string expect_value();
-  int64_t expect_integer();          // with an optional sign
-  double expect_number();            // integer, floating, inf, nan, each with an optional sign
+  int64_t expect_integer();  // with an optional sign
+  double expect_number();    // integer, floating, inf, nan, each with an optional sign
   bool in_block(int parent_column) const { return !at_end() && peek().column > parent_column; }
 
   [[noreturn]] void fail(std::string_view message) const;  // at the next token

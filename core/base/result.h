@@ -16,8 +16,8 @@ struct Unsupported {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}                  // NOLINT: conversion is the point
-  Result(Unsupported reason) : state_(std::move(reason)) {}      // NOLINT
+  Result(T value) : state_(std::move(value)) {}              // NOLINT: conversion is the point
+  Result(Unsupported reason) : state_(std::move(reason)) {}  // NOLINT
   explicit operator bool() const { return std::holds_alternative<T>(state_); }
   T& operator*() {
     CHECK(*this, "value of an unsupported result: {}", reason());

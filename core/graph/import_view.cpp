@@ -170,7 +170,8 @@ Imported import_bitcast(const ImportCall& call) {
   if (byte_size(to) != byte_size(x.dtype())) return decline("another width");
   if (to == DType::b1) return decline("bits as bool");
   // Kernels compute with half-precision values as f32 and never hold their bits.
-  if (compute_dtype(to) != to || compute_dtype(x.dtype()) != x.dtype()) return decline("bits of half precision");
+  if (compute_dtype(to) != to || compute_dtype(x.dtype()) != x.dtype())
+    return decline("bits of half precision");
   return one(call.builder.node(Op::bitcast, {x}, {{Attr::dtype, to}}, {})[0]);
 }
 

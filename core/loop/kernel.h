@@ -42,7 +42,7 @@ struct Axis {
   sym::Expr symbol;  // SymbolKind::axis; its name is the axis's name
   sym::Expr extent;
   Role role = Role::serial;
-  int lanes = 0;     // role vector
+  int lanes = 0;  // role vector
 };
 
 enum class BufferMode : uint8_t { in, out, inout, local };
@@ -52,7 +52,8 @@ struct Buffer {
   DType dtype;
   std::vector<sym::Expr> shape;
   BufferMode mode = BufferMode::in;
-  bool non_temporal = false;  // stores bypass the cache: set by the scheduler for large outputs not read again soon
+  bool non_temporal =
+      false;  // stores bypass the cache: set by the scheduler for large outputs not read again soon
 };
 
 enum class ValueKind : uint8_t {

@@ -22,7 +22,7 @@ enum class BufferKind : uint8_t { input, temp, output };
 struct ProgramBuffer {
   std::string name;
   DType dtype = DType::f32;
-  sym::Expr elements;              // addressable elements from the data pointer
+  sym::Expr elements;  // addressable elements from the data pointer
   BufferKind kind = BufferKind::temp;
   int input_index = -1;            // kind input
   bool written_by_extern = false;  // memory is adopted from the extern's result, never planned into an arena
@@ -30,7 +30,8 @@ struct ProgramBuffer {
 
 struct Launch {
   Kernel kernel;
-  std::vector<target::BufferIndex> arguments;  // program buffer of each kernel buffer that is not local, in order
+  std::vector<target::BufferIndex>
+      arguments;  // program buffer of each kernel buffer that is not local, in order
   // Iterations of the loops around the kernel's body are known to be independent (a fused group); scheduling need not
   // prove it. Not part of the text form.
   bool outer_is_parallel = false;
@@ -38,9 +39,9 @@ struct Launch {
 
 struct Program {
   sym::Context* context = nullptr;
-  std::vector<Size> sizes;                  // symbols; bound from input shapes (size_sources) at run time
+  std::vector<Size> sizes;  // symbols; bound from input shapes (size_sources) at run time
   std::vector<target::SizeSource> size_sources;
-  std::vector<ProgramBuffer> buffers;       // index: target::BufferIndex
+  std::vector<ProgramBuffer> buffers;  // index: target::BufferIndex
   std::vector<std::variant<Launch, target::ExternCall>> steps;
   std::vector<target::ProgramOutput> outputs;  // what the graph returns, in order
 };

@@ -30,8 +30,8 @@ KernelData executed(const loop::Kernel& kernel, const target::CpuArtifact& artif
                                                       std::free);
   std::vector<void*> pointers = data.pointers();
   for (int64_t part = 0; part < parts; ++part) {
-    artifact.entry(pointers.data(), data.sizes.data(), grid * part / parts, grid * (part + 1) / parts,
-                   scratch.get(), &data.error);
+    target::run(artifact, pointers.data(), data.sizes.data(), grid * part / parts, grid * (part + 1) / parts,
+                scratch.get(), &data.error);
   }
   return data;
 }

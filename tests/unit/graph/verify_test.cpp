@@ -1,7 +1,7 @@
 // Violations that no text can express; the others are golden tests (tests/golden/graph/error_*.txt).
+#include "graph/verify.h"
 #include "graph/build.h"
 #include "graph/parse.h"
-#include "graph/verify.h"
 
 #include <doctest/doctest.h>
 
