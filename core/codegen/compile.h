@@ -27,8 +27,8 @@ target::CpuTarget host_target();
 // The kernel as target text (LLVM IR), or why it cannot be emitted. Deterministic: equal kernels give equal text.
 Result<std::string> emit(const loop::Kernel& kernel, const target::CpuTarget& target);
 
-// Emits, builds and loads one scheduled kernel. Thread-safe: distinct kernels may be built at the same time, each
-// with its own sym::Context or with contexts that nobody writes to meanwhile. Throws RuntimeError when LLVM says no.
+// Emits, builds and loads one scheduled kernel. Kernels may be built at the same time when each has a sym::Context of
+// its own: compiling interns expressions there. Throws RuntimeError when LLVM says no.
 Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
                                     const CompileOptions& options);
 

@@ -10,7 +10,7 @@ namespace kerf::codegen {
 namespace {
 
 // Round to nearest even on the bits. The hardware's conversion (vcvtneps2bf16) flushes subnormals to zero, so it is
-// not used; this is three more instructions where the loop is mostly waiting for memory.
+// not used.
 Operand round_to_bf16(Emission& e, const Operand& x) {
   Builder& b = e.b;
   auto constant = [](int64_t v) { return int_constant(Prim::i32, v); };
