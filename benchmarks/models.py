@@ -73,10 +73,11 @@ def gpt2(layers: int = 4, hidden: int = 256, batch: int = 2, length: int = 128) 
         embd_pdrop=0.0,
         attn_pdrop=0.0,
         use_cache=False,
-        loss_type="ForCausalLM",  # else transformers warns inside the model, which breaks the graph
     )
     ids = _tokens(config.vocab_size, batch, length)
-    return _language(transformers.GPT2LMHeadModel(config), {"input_ids": ids}, ids)
+    model = transformers.GPT2LMHeadModel(config)
+    model.loss_type = "ForCausalLM"  # else transformers warns in the first call, which breaks the graph
+    return _language(model, {"input_ids": ids}, ids)
 
 
 def _decoder(family: str, layers: int, hidden: int, batch: int, length: int) -> Workload:
