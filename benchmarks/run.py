@@ -211,6 +211,7 @@ def main(
     output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("build/bench.json"),
 ) -> None:
     """Measures models under several backends; exit status 1 if Kerf failed or was wrong somewhere."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the child and the folder go too
     console = Console()
     backends = [b.value for b in backend]
     if Backend.inductor in backend and not shutil.which(os.environ.get("CXX", "g++")):
