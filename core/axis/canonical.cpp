@@ -106,7 +106,8 @@ void drop_trivial(State& state) {
   std::vector<DomainAxis> kept;
   std::vector<sym::Substitution> change;
   for (const DomainAxis& axis : state.axes) {
-    bool used = axis.keep_unused;
+    // Facts of an empty axis simplify it out of every index; a domain without it would have a point.
+    bool used = axis.keep_unused || axis.extent.is_constant(0);
     for (const DomainAccess& access : state.accesses) used = used || sym::mentions(access.index, axis.symbol);
     if (axis.extent.is_constant(1) || !used) {
       change.push_back({axis.symbol, axis.extent.context().constant(0)});

@@ -5,7 +5,8 @@
 //   1. every range is cut at the points that all accesses together ask for (cut.h);
 //   2. neighbours merge where every access walks them as one (stride of the outer = extent of the inner * stride of the
 //      inner, zero and zero included) and both have the same binding;
-//   3. axes of extent 1 vanish, and axes that no access uses vanish unless their multiplicity is a reduction's;
+//   3. axes of extent 1 vanish, and axes that no access uses vanish unless they are empty or their multiplicity is a
+//      reduction's;
 //   4. the rest is ordered: the innermost axis is the one over which accesses move the most bytes at stride 1 (stores
 //      count double), the others by falling strides of the heaviest accesses, ties by position.
 // Legality and cost of putting nests on one domain are not decided here; a conflict shows as `derived` accesses.
