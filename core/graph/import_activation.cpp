@@ -128,7 +128,8 @@ Imported import_hardsigmoid(const ImportCall& call) {
 Imported import_hardsigmoid_backward(const ImportCall& call) {
   Term grad = computing(call, 0), x = computing(call, 1);
   Term above = greater(x, -3.0), below = less(x, 3.0);
-  return rounded(call, where(both(above, below), grad * (1.0 / 6.0), 0.0));
+  constexpr double kSixth = 1.0F / 6.0F;  // as eager has it, for f64 too
+  return rounded(call, where(both(above, below), grad * kSixth, 0.0));
 }
 
 Imported import_hardswish(const ImportCall& call) {

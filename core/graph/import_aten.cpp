@@ -4,6 +4,7 @@
 
 #include <iterator>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "graph/import_call.h"
 
@@ -97,6 +98,22 @@ Result<ValueId> settle(Builder& builder, const TensorType& promised, ValueId val
   return value;
 }
 
+// Calls whose results eager may place in the memory of their operand.
+bool is_view(const AtenRow& row) {
+  static const std::unordered_set<Importer> kViews = {
+      import_reshape,  import_same,       import_expand, import_permute, import_transpose,
+      import_t,        import_slice,      import_narrow, import_select,  import_split,
+      import_diagonal, import_as_strided, import_bitcast};
+  return kViews.contains(row.importer);
+}
+
+// The value whose memory a value is in, seen through views.
+ValueId memory_of(const Graph& graph, ValueId value) {
+  while (info(graph.nodes[graph.values[value].producer].op).family == Family::view)
+    value = graph.nodes[graph.values[value].producer].operands[0];
+  return value;
+}
+
 // Side outputs that have other types than tracing says (norms) are checked by their importers.
 bool has_own_types(Op op) { return op == Op::layer_norm || op == Op::layer_norm_backward; }
 
@@ -109,7 +126,9 @@ Imported import_by(Builder& builder, const Call& call, const AtenRow& row) {
   for (size_t i = 0; i < values->size(); ++i) {
     Result<ValueId> settled = settle(builder, call.results[i], (*values)[i], first_new);
     if (!settled) return Unsupported{settled.reason()};
-    (*values)[i] = *settled;
+    // A sum over no dimension is its operand, a flip reads it: all but views promise memory of their own.
+    bool shares = memory_of(builder.graph(), *settled) < first_new;
+    (*values)[i] = shares && !is_view(row) ? builder.copy(*settled, call.results[i].dtype) : *settled;
   }
   return values;
 }

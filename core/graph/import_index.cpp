@@ -38,6 +38,8 @@ Imported import_gather(const ImportCall& call) {
   int64_t dim = call.dim(1, x.type().rank());
   ValueId data = x.type().rank() ? x.value() : call.builder.unsqueeze(x, 0);
   ValueId list = index.type().rank() ? index.value() : call.builder.unsqueeze(index, 0);
+  if (call.builder.type(data).rank() != call.builder.type(list).rank())
+    return decline("an empty index of another rank");
   return one(call.builder.reshape(call.builder.node(Op::gather, {data, list}, {{Attr::dim, dim}}, {})[0],
                                   call.result().shape));
 }

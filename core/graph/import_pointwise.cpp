@@ -1,8 +1,8 @@
 // Pointwise calls that are one scalar operation once types are promoted.
 //
-// Eager computes f16 and bf16 in f32 and rounds once: operands are cast up, the result down. Arithmetic takes
-// Python numbers and 0-d tensors unrounded (0.1 stays 0.1 in f32 beside a bf16 tensor); all other operations
-// first round every operand to the common dtype.
+// Eager computes f16 and bf16 in f32 and rounds once: operands are cast up, the result down. Products and
+// quotients take a second operand that is a number or 0-d unrounded (0.1 stays 0.1 in f32 beside a bf16 tensor);
+// everything else first rounds every operand to the common dtype.
 #include "graph/import_call.h"
 
 namespace kerf::graph {
@@ -60,7 +60,7 @@ Imported import_signbit(const ImportCall& call) {
 Imported import_binary(const ImportCall& call) {
   DType dtype = compute_dtype(call.result().dtype);
   if (!typed(call.row.scalar, dtype)) return no_such(call.row.scalar, dtype);
-  Term a = call.operand(0, dtype), b = call.operand(1, dtype);
+  Term a = call.operand(0, call.result().dtype).computing(), b = call.operand(1, dtype);
   return rounded(call, apply(call.row.scalar, a, b));
 }
 
@@ -89,7 +89,8 @@ Imported import_logical(const ImportCall& call) {
 Imported import_add(const ImportCall& call) {
   DType dtype = compute_dtype(call.result().dtype);
   bool subtract = call.row.flag < 0;
-  Term a = call.operand(0, dtype), b = call.operand(1, dtype);
+  Term a = call.operand(0, call.result().dtype).computing();
+  Term b = call.operand(1, call.result().dtype).computing();
   if (dtype == DType::b1) {
     if (subtract) return no_such(ScalarOp::sub, dtype);
     return one(either(a, b));
@@ -161,7 +162,8 @@ Imported import_pow_scalar(const ImportCall& call) {
   DType dtype = compute_dtype(call.result().dtype);
   Term x = call.tensor(0).in(dtype);
   if (dtype == DType::b1) return no_such(ScalarOp::pow, dtype);
-  if (call.is_symbolic(1)) return rounded(call, apply(ScalarOp::pow, x, call.operand(1, dtype)));
+  if (call.is_symbolic(1))
+    return rounded(call, apply(ScalarOp::pow, x, call.operand(1, call.result().dtype).computing()));
   double exponent = call.number(1);
   if (exponent == 0) return one(call.builder.full(x.type().shape, Scalar::of(call.result().dtype, 1)));
   if (exponent == 1) return copied(call);
@@ -173,7 +175,7 @@ Imported import_pow_scalar(const ImportCall& call) {
     if (exponent == -1) return rounded(call, apply(ScalarOp::reciprocal, x));
     if (exponent == -2) return rounded(call, apply(ScalarOp::reciprocal, x * x));
   }
-  return rounded(call, apply(ScalarOp::pow, x, call.operand(1, dtype)));
+  return rounded(call, apply(ScalarOp::pow, x, call.operand(1, call.result().dtype).computing()));
 }
 
 // A number to the power of a tensor.

@@ -95,6 +95,8 @@ Imported scatter(const ImportCall& call, Term source, const std::string& mode) {
     return term.type().rank() ? term : call.term(call.builder.unsqueeze(term, 0));
   };
   data = ranked(data), index = ranked(index), source = ranked(source);
+  if (index.type().rank() != data.type().rank() || index.type().rank() != source.type().rank())
+    return decline("an empty index of another rank");
   for (size_t i = 0; i < index.type().rank(); ++i)
     source = call.term(
         call.builder.slice(source, static_cast<int64_t>(i), call.constant(0), index.type().shape[i], 1));

@@ -5,6 +5,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy.functions import (
     CeilDiv,
     CleanDiv,
@@ -43,6 +44,7 @@ class SizeTable:
         self._names: dict[sympy.Symbol, Any] = {}  # symbol -> text, or the expression it is solved as
         self._compounds: list[tuple[sympy.Expr, int, int]] = []
         self._texts: dict[sympy.Expr, str] = {}
+        self._ones: dict[sympy.Expr, bool] = {}
 
     def add_argument(self, value: Any, position: int, dim: int) -> None:
         """Argument `position` holds SymInt `value` in dimension `dim`, or is it (dim -1)."""
@@ -72,7 +74,16 @@ class SizeTable:
         if isinstance(value, int):
             return value
         expr = value.node.expr
+        if not expr.is_Integer and not expr.is_Symbol and self._is_one(value):
+            return 1
         return int(expr) if expr.is_Integer else _core.Size(self.text(expr))
+
+    def _is_one(self, value: torch.SymInt) -> bool:
+        """Whether a guard of tracing says so: s0 - (s0 + 1)//2 was broadcast, say. The core sees no guards."""
+        expr = value.node.expr
+        if expr not in self._ones:
+            self._ones[expr] = statically_known_true(value == 1)
+        return self._ones[expr]
 
     def sizes(self, values: Any) -> tuple[Any, ...]:
         return tuple(self.size(v) for v in values)

@@ -23,7 +23,6 @@ UNARY_EXACT = (
     "{x}.relu()",
     "{x}.square()",
     "{x}.reciprocal()",
-    "{x}.abs().sqrt()",
     "{x}.isnan()",
     "{x}.isinf()",
     "{x}.isfinite()",
@@ -41,6 +40,7 @@ UNARY_INEXACT = (
     "{x}.exp()",
     "(-{x}.abs()).exp()",
     "{x}.exp2()",
+    "{x}.abs().sqrt()",
     "{x}.expm1()",
     "{x}.log()",
     "({x}.abs() + 0.5).log()",
@@ -160,7 +160,12 @@ CHOICE = (
     "{x}.clamp({y}, {z})",
     "{x}.clamp_min({y})",
 )
-EXTREMA = ("torch.maximum({x}, {y})", "torch.minimum({x}, {y})", "torch.fmax({x}, {y})", "torch.fmin({x}, {y})")
+EXTREMA = (
+    "torch.maximum({x}, {y})",
+    "torch.minimum({x}, {y})",
+    "torch.fmax({x}, {y})",
+    "torch.fmin({x}, {y})",
+)
 VIEW = (
     "{x}.transpose(0, -1)",
     "{x}.transpose({d}, {e})",

@@ -222,7 +222,24 @@ class _Growth:
     def draw_argument(self, name: str) -> Argument:
         rng = self.rng
         shape = rng.choice(
-            ["A", "B", "AB", "AB", "AB", "BA", "CAB", "CAB", "CAB", "1B", "A1", "ABC", "BCAB", "CA1", "AA", ""]
+            [
+                "A",
+                "B",
+                "AB",
+                "AB",
+                "AB",
+                "BA",
+                "CAB",
+                "CAB",
+                "CAB",
+                "1B",
+                "A1",
+                "ABC",
+                "BCAB",
+                "CA1",
+                "AA",
+                "",
+            ]
         )
         dtype = rng.choice(FLOATS) if rng.random() < 0.7 else rng.choice([*INTEGERS, torch.bool])
         layout = rng.choice(list(LAYOUTS)) if rng.random() < 0.4 else "contiguous"
@@ -291,5 +308,5 @@ class _Growth:
         results = rng.sample(unread, min(len(unread), rng.randint(2, 7)))
         results += rng.choices(list(self.values), k=rng.choice([0, 0, 0, 1, 2]) + (not results))
         if rng.random() < 0.1:
-            results.append(rng.choice([f"{results[0]}.view(-1)", f"{results[0]}[..., :1]", "None"]))
+            results.append(rng.choice([f"{results[0]}.reshape(-1)", f"{results[0]}[None]", "None"]))
         return f"({', '.join(results)},)"

@@ -16,9 +16,14 @@ import numeric
 import pytest
 import torch
 from random_functions import RandomFunction, random_function
+from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-SEEDS = [int(os.environ["KERF_SEED"])] if "KERF_SEED" in os.environ else range(int(os.environ.get("KERF_SEEDS", 200)))
+SEEDS = (
+    [int(os.environ["KERF_SEED"])]
+    if "KERF_SEED" in os.environ
+    else range(int(os.environ.get("KERF_SEEDS", 200)))
+)
 UNSTABLE = 1e-2  # relative effect of an ulp of noise from which a function says nothing
 
 
@@ -36,10 +41,8 @@ class Observation:
         memories = [_memory_of(i) for i in inputs]
         self.results, self.structure = pytree.tree_flatten(call(*inputs))
         tensors = [r for r in self.results if isinstance(r, torch.Tensor)]
-        self.geometry = [
-            (r.dtype, tuple(r.shape), r.stride(), r.requires_grad) if isinstance(r, torch.Tensor) else r
-            for r in self.results
-        ]
+        self.kinds = [_kind(r) for r in self.results]
+        self.strides = [_strides(t) for t in tensors]
         self.inputs = [(tuple(i.shape), i.stride(), i.storage_offset()) for i in inputs]
         self.aliases = _aliases(tensors, inputs)
         self.values = {f"result {n}": t.detach().clone() for n, t in enumerate(tensors)}
@@ -73,25 +76,43 @@ def failure(function: RandomFunction, backend: str) -> str:
             except Exception as error:
                 return f"call {call} raises {type(error).__name__}: {error}"
             reason = difference(got, *eager)
+            if (
+                not reason
+                and got.strides != eager[0].strides
+                and got.strides != traced_strides(function, call)
+            ):
+                reason = f"strides {got.strides} for {eager[0].strides}"
             if reason:
                 return f"call {call}: {reason}"
             held.append(got)
     return "" if all(map(_is_unchanged, held)) else "a later call changed the results of an earlier one"
 
 
-def observe_eager(function: RandomFunction, call: int) -> tuple[Observation, list[Observation], Observation] | None:
+def observe_eager(
+    function: RandomFunction, call: int
+) -> tuple[Observation, list[Observation], Observation] | None:
     """Eager, eager with noise, and the referee; None for a function that says nothing."""
     try:
         eager = Observation(function.eager(), function.inputs(call), function.train)
     except RuntimeError:
         return None  # a second call's sizes, or a backward that eager refuses
-    noise = [Observation(function.noisy(_noise(run)), function.inputs(call), function.train) for run in range(3)]
+    noise = [
+        Observation(function.noisy(_noise(run)), function.inputs(call), function.train) for run in range(3)
+    ]
     referee = Observation(function.referee(), list(map(_double, function.inputs(call))), function.train)
     return (eager, noise, referee) if all(_is_stable(eager, run) for run in noise) else None
 
 
+def traced_strides(function: RandomFunction, call: int) -> list[list[int]]:
+    """What tracing says of the strides of the results, which is not always what eager's kernels do."""
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        inputs = [mode.from_tensor(i) for i in function.inputs(call)]
+        results = pytree.tree_leaves(function.eager()(*inputs))
+        return [_strides(r) for r in results if isinstance(r, torch.Tensor)]
+
+
 def difference(got: Observation, eager: Observation, noisy: list[Observation], referee: Observation) -> str:
-    for what in ("structure", "geometry", "inputs", "aliases"):
+    for what in ("structure", "kinds", "inputs", "aliases"):
         if getattr(got, what) != getattr(eager, what):
             return f"{what}: {getattr(got, what)} for {getattr(eager, what)}"
     if got.gradients.keys() != eager.gradients.keys():
@@ -102,7 +123,9 @@ def difference(got: Observation, eager: Observation, noisy: list[Observation], r
             return f"{name} is {got.values[name]} for exactly {value}"
     runs = [run.tensors for run in (eager, *noisy)]
     failed = [v for v in numeric.judge(got.tensors, runs, referee.tensors) if v.reason]
-    return "; ".join(f"{v.name}: {v.reason}\n{got.tensors[v.name]}\nfor {eager.tensors[v.name]}" for v in failed)
+    return "; ".join(
+        f"{v.name}: {v.reason}\n{got.tensors[v.name]}\nfor {eager.tensors[v.name]}" for v in failed
+    )
 
 
 def _is_stable(eager: Observation, noisy: Observation) -> bool:
@@ -113,11 +136,17 @@ def _is_stable(eager: Observation, noisy: Observation) -> bool:
                 return False
             continue
         finite = torch.isfinite(value)
-        if not torch.equal(value[~finite].nan_to_num(), other[~finite].nan_to_num()) or not torch.isfinite(other[finite]).all():
+        if (
+            not torch.equal(value[~finite].nan_to_num(), other[~finite].nan_to_num())
+            or not torch.isfinite(other[finite]).all()
+        ):
             return False
         if finite.any():
             change = (value - other)[finite].double().abs().max()
-            if change > UNSTABLE / 1e-7 * torch.finfo(value.dtype).eps * 1e-0 * value[finite].double().abs().max():
+            if (
+                change
+                > UNSTABLE / 1e-7 * torch.finfo(value.dtype).eps * 1e-0 * value[finite].double().abs().max()
+            ):
                 return False
     return True
 
@@ -125,7 +154,9 @@ def _is_stable(eager: Observation, noisy: Observation) -> bool:
 def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
     """To the bit, but for NaN's payload and the signs of zeros."""
     return torch.equal(first, second) or (
-        first.is_floating_point() and torch.equal(first.isnan(), second.isnan()) and torch.equal(first.nan_to_num(0.0, *_INF), second.nan_to_num(0.0, *_INF))
+        first.is_floating_point()
+        and torch.equal(first.isnan(), second.isnan())
+        and torch.equal(first.nan_to_num(0.0, *_INF), second.nan_to_num(0.0, *_INF))
     )
 
 
@@ -139,10 +170,27 @@ def _noise(run: int) -> Callable[[Any], Any]:
     def noise(value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
-        steps = torch.randint(-1, 2, value.shape, generator=generator)
+        steps = torch.randint(-1, 2, value.shape, generator=generator).double()
         return value * (1 + steps * torch.finfo(value.dtype).eps).to(value.dtype)
 
     return noise
+
+
+def _kind(result: Any) -> Any:
+    return (
+        (result.dtype, tuple(result.shape), result.requires_grad)
+        if isinstance(result, torch.Tensor)
+        else result
+    )
+
+
+def _strides(tensor: torch.Tensor) -> list[int]:
+    """The strides that mean something."""
+    return [
+        stride
+        for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+        if size > 1 and tensor.numel()
+    ]
 
 
 def _memory_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -158,7 +206,7 @@ def _aliases(results: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[st
     found = []
     for n, result in enumerate(results):
         same = [name for name, other in seen if other is result]
-        memory = [name for name, other in seen if _pointer(other) == _pointer(result) and result.numel()]
+        memory = [name for name, other in seen if _pointer(other) == _pointer(result) != 0]
         found.append(f"{same} in memory of {memory}")
         seen.append((f"result {n}", result))
     return found

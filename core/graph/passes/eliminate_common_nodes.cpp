@@ -43,10 +43,25 @@ std::string key_of(Rewrite& rewrite, const Node& node) {
   return key;
 }
 
+// The values in whose memory, seen through views, an output is.
+IdVector<ValueId, char> memories_of_outputs(const Graph& graph) {
+  IdVector<ValueId, char> found(graph.values.size(), 0);
+  for (const Output& output : graph.outputs) {
+    if (output.kind != Output::Kind::tensor) continue;
+    ValueId value = output.value;
+    for (const Node* node = &graph.nodes[graph.values[value].producer]; info(node->op).family == Family::view;
+         node = &graph.nodes[graph.values[value].producer])
+      value = node->operands[0];
+    found[value] = 1;
+  }
+  return found;
+}
+
 }  // namespace
 
 Graph eliminate_common_nodes(const Graph& graph) {
   Rewrite rewrite(graph);
+  IdVector<ValueId, char> returned = memories_of_outputs(graph);
   std::unordered_map<std::string, const Node*> first;
   for (const Node& node : graph.nodes) {
     if (!may_join(node) || is_copy(graph, node)) {
@@ -57,8 +72,15 @@ Graph eliminate_common_nodes(const Graph& graph) {
     if (inserted) {
       rewrite.copy(node);
     } else {
-      for (size_t i = 0; i < node.results.size(); ++i)
-        rewrite.forward(node.results[i], rewrite.at(found->second->results[i]));
+      for (size_t i = 0; i < node.results.size(); ++i) {
+        ValueId known = found->second->results[i], result = node.results[i];
+        ValueId shared = rewrite.at(known);
+        // Two results of a call are two memories, even if equal.
+        if (returned[result] && returned[known])
+          shared = rewrite.builder().copy(shared, graph.type(result).dtype);
+        returned[known] |= returned[result];
+        rewrite.forward(result, shared);
+      }
     }
   }
   return rewrite.finish();
