@@ -79,7 +79,7 @@ class SizeTable:
         return int(expr) if expr.is_Integer else _core.Size(self.text(expr))
 
     def _is_one(self, value: torch.SymInt) -> bool:
-        """Whether a guard of tracing says so: s0 - (s0 + 1)//2 was broadcast, say. The core sees no guards."""
+        """Whether a guard of tracing says so (say, s0 - (s0+1)//2 was broadcast); the core sees none."""
         expr = value.node.expr
         if expr not in self._ones:
             self._ones[expr] = statically_known_true(value == 1)

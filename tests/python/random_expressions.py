@@ -1,7 +1,7 @@
 """The expressions of random functions: a template per kind, filled from the values that exist.
 
-A template returns text, whether or not eager accepts it: the caller runs it and drops what fails. `Draw.inexact`
-is set by templates whose results may differ in the last bits between right implementations.
+A template returns text, whether or not eager accepts it: the caller runs it and drops what fails.
+`Draw.inexact` is set by templates whose results may differ in the last bits between right implementations.
 """
 
 import random
