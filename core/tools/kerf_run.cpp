@@ -65,8 +65,8 @@ void run_compiled(const loop::Program& program, loop::ProgramMemory& memory, std
     void* aligned = scratch.data();
     size_t space = scratch.size();
     aligned = std::align(kAlignment, static_cast<size_t>(built->scratch_bytes), aligned, space);
-    built->entry(buffers.data(), sizes.data(), 0, memory.evaluate(loop::grid_extent(launch.kernel)), aligned,
-                 &error);
+    target::run(*built, buffers.data(), sizes.data(), 0, memory.evaluate(loop::grid_extent(launch.kernel)),
+                aligned, &error);
   }
 }
 

@@ -91,7 +91,8 @@ class RandomFunction:
 
     def referee(self) -> Callable[..., Any]:
         """The function with float64 in place of every floating dtype that its source names."""
-        return _define(re.sub(r"torch\.(float32|float16|bfloat16)\b", "torch.float64", self.source()))
+        source = re.sub(r"torch\.(float32|float16|bfloat16)\b", "torch.float64", self.source())
+        return _define(re.sub(r"\.(float|half)\(\)", ".double()", source))
 
     def inputs(self, call: int) -> list[torch.Tensor]:
         """Fresh arguments of call number `call`, equal whenever called."""

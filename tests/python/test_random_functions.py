@@ -7,9 +7,11 @@ on every operation that may round differently. A tensor that this noise leaves a
 A function whose integers, booleans or NaN change under noise says nothing, and is skipped.
 """
 
+import contextlib
+import functools
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numeric
@@ -24,7 +26,7 @@ SEEDS = (
     if "KERF_SEED" in os.environ
     else range(int(os.environ.get("KERF_SEEDS", 200)))
 )
-UNSTABLE = 1e-2  # relative effect of an ulp of noise from which a function says nothing
+UNSTABLE = 1e5  # effect of an ulp of noise, in ulp, from which a function says nothing
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -75,13 +77,7 @@ def failure(function: RandomFunction, backend: str) -> str:
                 got = Observation(compiled, function.inputs(call), function.train)
             except Exception as error:
                 return f"call {call} raises {type(error).__name__}: {error}"
-            reason = difference(got, *eager)
-            if (
-                not reason
-                and got.strides != eager[0].strides
-                and got.strides != traced_strides(function, call)
-            ):
-                reason = f"strides {got.strides} for {eager[0].strides}"
+            reason = difference(got, *eager) or stride_difference(got, eager[0], function, call)
             if reason:
                 return f"call {call}: {reason}"
             held.append(got)
@@ -92,23 +88,26 @@ def observe_eager(
     function: RandomFunction, call: int
 ) -> tuple[Observation, list[Observation], Observation] | None:
     """Eager, eager with noise, and the referee; None for a function that says nothing."""
+    inputs, train = functools.partial(function.inputs, call), function.train
     try:
-        eager = Observation(function.eager(), function.inputs(call), function.train)
-    except RuntimeError:
-        return None  # a second call's sizes, or a backward that eager refuses
-    noise = [
-        Observation(function.noisy(_noise(run)), function.inputs(call), function.train) for run in range(3)
-    ]
-    referee = Observation(function.referee(), list(map(_double, function.inputs(call))), function.train)
-    return (eager, noise, referee) if all(_is_stable(eager, run) for run in noise) else None
+        eager = Observation(function.eager(), inputs(), train)
+        noisy = [Observation(function.noisy(_noise(seed)), inputs(), train) for seed in range(3)]
+        with _default_dtype(torch.float64):
+            referee = Observation(function.referee(), list(map(_double, inputs())), train)
+    except (RuntimeError, IndexError):
+        return None  # the sizes of a second call, a backward that eager refuses, dtypes of the referee
+    return (eager, noisy, referee) if all(_is_stable(eager, other) for other in noisy) else None
 
 
-def traced_strides(function: RandomFunction, call: int) -> list[list[int]]:
-    """What tracing says of the strides of the results, which is not always what eager's kernels do."""
+def stride_difference(got: Observation, eager: Observation, function: RandomFunction, call: int) -> str:
+    """Strides are those of eager, or those that tracing says, which is not always what eager's kernels do."""
+    if got.strides == eager.strides:
+        return ""
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         inputs = [mode.from_tensor(i) for i in function.inputs(call)]
         results = pytree.tree_leaves(function.eager()(*inputs))
-        return [_strides(r) for r in results if isinstance(r, torch.Tensor)]
+        traced = [_strides(r) for r in results if isinstance(r, torch.Tensor)]
+    return "" if got.strides == traced else f"strides {got.strides} for {eager.strides}"
 
 
 def difference(got: Observation, eager: Observation, noisy: list[Observation], referee: Observation) -> str:
@@ -129,26 +128,18 @@ def difference(got: Observation, eager: Observation, noisy: list[Observation], r
 
 
 def _is_stable(eager: Observation, noisy: Observation) -> bool:
-    for name, value in eager.tensors.items():
-        other = noisy.tensors[name]
-        if not value.is_floating_point():
-            if not torch.equal(value, other):
-                return False
-            continue
-        finite = torch.isfinite(value)
-        if (
-            not torch.equal(value[~finite].nan_to_num(), other[~finite].nan_to_num())
-            or not torch.isfinite(other[finite]).all()
-        ):
-            return False
-        if finite.any():
-            change = (value - other)[finite].double().abs().max()
-            if (
-                change
-                > UNSTABLE / 1e-7 * torch.finfo(value.dtype).eps * 1e-0 * value[finite].double().abs().max()
-            ):
-                return False
-    return True
+    """Whether noise changes no integer, bool, NaN or infinity, and floats by a part only."""
+    return all(_is_near(value, noisy.tensors[name]) for name, value in eager.tensors.items())
+
+
+def _is_near(value: torch.Tensor, noisy: torch.Tensor) -> bool:
+    if not value.is_floating_point():
+        return torch.equal(value, noisy)
+    finite = torch.isfinite(value)
+    if not _equal(value.masked_fill(finite, 0), noisy.masked_fill(finite, 0)):
+        return False
+    change, size = ((t[finite].double().abs().max() if finite.any() else 0) for t in (value - noisy, value))
+    return bool(change <= UNSTABLE * torch.finfo(value.dtype).eps * size)  # not if noise gave NaN
 
 
 def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
@@ -161,6 +152,16 @@ def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 _INF = (float("inf"), -float("inf"))
+
+
+@contextlib.contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _noise(run: int) -> Callable[[Any], Any]:

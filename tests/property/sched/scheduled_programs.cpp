@@ -8,6 +8,7 @@
 #include "loop/interp_program.h"
 #include "loop/print.h"
 #include "loop/verify.h"
+#include "loop/walk.h"
 #include "lower/lower.h"
 #include "random_graph.h"
 #include "sched/schedule_program.h"
@@ -30,7 +31,8 @@ void run_compiled(const loop::Program& program, loop::ProgramMemory& memory, std
     for (target::BufferIndex buffer : launch.arguments) buffers.push_back(memory.data(buffer));
     std::vector<char> scratch(static_cast<size_t>(built->scratch_bytes) + 64);
     void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-    built->entry(buffers.data(), sizes.data(), 0, memory.evaluate(built->grid), aligned, &error);
+    target::run(*built, buffers.data(), sizes.data(), 0, memory.evaluate(loop::grid_extent(launch.kernel)),
+                aligned, &error);
   }
 }
 
