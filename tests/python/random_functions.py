@@ -296,7 +296,7 @@ class _Growth:
         if not value.numel():
             return self.rng.random() < 0.3 or any(not self.values[n].numel() for n in operands)
         finite = torch.isfinite(value)
-        if float(value.double().abs()[finite].amax() if finite.any() else 0) > GREATEST:
+        if float(value.detach().double().abs()[finite].amax() if finite.any() else 0) > GREATEST:
             return False
         was_finite = all(torch.isfinite(self.values[n]).all() for n in operands)
         return bool(finite.all()) or not was_finite or self.rng.random() < 0.1

@@ -24,7 +24,7 @@ from torch.utils import _pytree as pytree
 SEEDS = (
     [int(os.environ["KERF_SEED"])]
     if "KERF_SEED" in os.environ
-    else range(int(os.environ.get("KERF_SEEDS", 200)))
+    else range(int(os.environ.get("KERF_SEEDS", 100)))
 )
 UNSTABLE = 1e5  # effect of an ulp of noise, in ulp, from which a function says nothing
 
