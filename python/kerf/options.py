@@ -18,8 +18,8 @@ class Options:
     """What a compile may be told.
 
     Attributes:
-        fallback_random: random values and generator state equal eager's, at the price of library calls.
-        cache: keep plans and kernels on disk.
+        fallback_random: random values and generator state equal eager's. Not carried out yet.
+        cache: keep plans and kernels on disk. Not carried out yet.
         opt_level: 0 or 2, code generation of LLVM.
         partition: how a joint graph is cut into forward and backward, "default" or "min_cut".
         dump: folder for the text of every stage; None writes nothing. Default: the variable KERF_DUMP.
