@@ -13,11 +13,15 @@ namespace kerf::loop {
 
 namespace {
 
-// One element of a fold: the accumulator of a reduction part.
+// One element of a fold: the accumulator of a reduction part. Sums of floats are kept in f64 and rounded once, at the end.
 struct Accumulator {
   Scalar value;
   int64_t index = std::numeric_limits<int64_t>::max();  // argmin, argmax
 };
+
+bool sums_in_f64(const Reduction& part, DType dtype) {
+  return part.op == ops::ReduceOp::sum && is_floating(dtype);
+}
 
 class Interpreter {
  public:
@@ -137,14 +141,18 @@ class Interpreter {
 
   void run(const Reduce& reduce) {
     std::vector<Accumulator> accumulators;
-    for (const Reduction& part : reduce.parts)
-      accumulators.push_back({ops::identity(part.op, kernel_.values[part.yields[0]].dtype)});
+    for (const Reduction& part : reduce.parts) {
+      DType dtype = kernel_.values[part.yields[0]].dtype;
+      accumulators.push_back({ops::identity(part.op, sums_in_f64(part, dtype) ? DType::f64 : dtype)});
+    }
     fold(reduce, 0, accumulators);
     for (size_t i = 0; i < reduce.parts.size(); ++i) {
       const Reduction& part = reduce.parts[i];
       const Accumulator& total = accumulators[i];
-      values_[part.result] =
-          ops::info(part.op).index_result ? Scalar::of_int(DType::i64, total.index) : total.value;
+      DType dtype = kernel_.values[part.result].dtype;
+      values_[part.result] = ops::info(part.op).index_result ? Scalar::of_int(DType::i64, total.index)
+                             : sums_in_f64(part, dtype)      ? Scalar::of(dtype, total.value.f)
+                                                             : total.value;
     }
   }
 
@@ -164,7 +172,9 @@ class Interpreter {
 
   void step(const Reduction& part, Accumulator& total) {
     const Scalar& value = values_[part.yields[0]];
-    if (!ops::info(part.op).index_result) {
+    if (sums_in_f64(part, value.dtype)) {
+      total.value.f += value.f;
+    } else if (!ops::info(part.op).index_result) {
       total.value = ops::combine(part.op, total.value, value);
     } else if (int64_t index = values_[part.yields[1]].i;
                ops::replaces(part.op, value, index, total.value, total.index)) {

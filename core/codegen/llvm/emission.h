@@ -77,8 +77,16 @@ std::vector<bool> varying_values(const loop::Kernel& kernel);
 // loops.cpp
 using Carried = std::vector<Operand>;
 using LoopBody = std::function<Carried(Carried)>;
+// A loop in blocks: each block starts from `fresh` values, and `join` folds what it ends with into the values that are
+// carried from block to block. Long sums keep their accuracy this way.
+struct Blocks {
+  int64_t iterations = 0;  // of a block
+  std::function<Carried()> fresh;
+  std::function<Carried(const Carried& carried, const Carried& block)> join;
+};
 // Runs body once per iteration of the axis, with its symbol bound; values are carried from iteration to iteration.
-Carried run_axis(Emission& e, loop::AxisId axis, Carried carried, const LoopBody& body);
+Carried run_axis(Emission& e, loop::AxisId axis, Carried carried, const LoopBody& body,
+                 const Blocks* blocks = nullptr);
 // Runs body for the iterations [begin, end) of the flattened grid axes, outermost first; without axes just once.
 // begin < end.
 void run_grid(Emission& e, std::span<const loop::AxisId> axes, const Operand& begin, const Operand& end,

@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kMaxUnrolled = 64;
 
 struct Counted {
-  Operand begin, end, step;
+  Operand begin, end;
+  int64_t step = 1;
   bool runs_once = false;  // begin < end is known
 };
 
@@ -39,7 +40,7 @@ Carried counted_loop(Emission& e, const Counted& c, Carried carried, std::string
     b.add_incoming(phis.back(), operand, before);
   }
   Carried result = body(counter, phis);
-  Operand next = b.binary("add nsw", counter, c.step, std::string(name) + ".next");
+  Operand next = b.binary("add nsw", counter, int_constant(Prim::i64, c.step), std::string(name) + ".next");
   Label latch = b.current();
   b.add_incoming(counter, next, latch);
   for (size_t i = 0; i < phis.size(); ++i) b.add_incoming(phis[i], result[i], latch);
@@ -56,19 +57,37 @@ Carried counted_loop(Emission& e, const Counted& c, Carried carried, std::string
   return result;
 }
 
+Operand smaller(Emission& e, const Operand& a, const Operand& c) {
+  return e.b.select(e.b.compare("icmp slt", a, c, "shorter"), a, c, "end");
+}
+
+Carried blocked_loop(Emission& e, const Counted& c, Carried carried, const std::string& name,
+                     const Blocks* blocks, const std::function<Carried(Operand, Carried)>& body) {
+  if (!blocks) return counted_loop(e, c, std::move(carried), name, body);
+  int64_t length = blocks->iterations * c.step;
+  return counted_loop(e, {c.begin, c.end, length, c.runs_once}, std::move(carried), name + ".block",
+                      [&](Operand begin, Carried now) {
+                        Operand full = e.b.binary("add nsw", begin, int_constant(Prim::i64, length), "full");
+                        Operand end = smaller(e, full, c.end);
+                        return blocks->join(
+                            now, counted_loop(e, {begin, end, c.step, true}, blocks->fresh(), name, body));
+                      });
+}
+
 std::string name_of(const Emission& e, AxisId axis) { return e.kernel.axes[axis].symbol.symbol().name; }
 
 Operand& symbol_of(Emission& e, AxisId axis) { return e.symbols[e.kernel.axes[axis].symbol.node()]; }
 
-Carried run_serial(Emission& e, AxisId axis, Carried carried, const LoopBody& body) {
+Carried run_serial(Emission& e, AxisId axis, Carried carried, const LoopBody& body, const Blocks* blocks) {
   Operand extent = scalar_index(e, e.kernel.axes[axis].extent);
-  Counted counted = {int_constant(Prim::i64, 0), extent, int_constant(Prim::i64, 1)};
+  Counted counted = {int_constant(Prim::i64, 0), extent, 1};
   auto lo = sym::range_of(e.kernel.axes[axis].extent, e.facts).lo;
   counted.runs_once = lo && *lo >= 1;
-  return counted_loop(e, counted, std::move(carried), name_of(e, axis), [&](Operand counter, Carried now) {
-    symbol_of(e, axis) = counter;
-    return body(std::move(now));
-  });
+  return blocked_loop(e, counted, std::move(carried), name_of(e, axis), blocks,
+                      [&](Operand counter, Carried now) {
+                        symbol_of(e, axis) = counter;
+                        return body(std::move(now));
+                      });
 }
 
 Carried run_unrolled(Emission& e, AxisId axis, Carried carried, int64_t extent, const LoopBody& body) {
@@ -89,7 +108,7 @@ Carried run_tail(Emission& e, AxisId axis, const Operand& begin, const Operand& 
   Carried low;
   for (const Operand& operand : carried) low.push_back(b.part(operand, 0, lanes));
   e.lanes = lanes;
-  Counted counted = {begin, end, int_constant(Prim::i64, lanes)};
+  Counted counted = {begin, end, lanes};
   low =
       counted_loop(e, counted, std::move(low), name_of(e, axis) + ".tail", [&](Operand counter, Carried now) {
         symbol_of(e, axis) = counter;
@@ -112,7 +131,7 @@ Carried run_tail(Emission& e, AxisId axis, const Operand& begin, const Operand& 
   return low;
 }
 
-Carried run_vector(Emission& e, AxisId id, Carried carried, const LoopBody& body) {
+Carried run_vector(Emission& e, AxisId id, Carried carried, const LoopBody& body, const Blocks* blocks) {
   Builder& b = e.b;
   const loop::Axis& axis = e.kernel.axes[id];
   CHECK(e.lanes == 0, "vector axis {} inside a vector loop", name_of(e, id));
@@ -130,17 +149,22 @@ Carried run_vector(Emission& e, AxisId id, Carried carried, const LoopBody& body
   }
   bool never_whole = range.hi && *range.hi < axis.lanes;
   if (!never_whole) {
-    Counted counted = {zero, main_end, int_constant(Prim::i64, axis.lanes)};
+    Counted counted = {zero, main_end, axis.lanes};
     counted.runs_once = range.lo && *range.lo >= axis.lanes;
-    carried = counted_loop(e, counted, std::move(carried), name_of(e, id), [&](Operand counter, Carried now) {
-      symbol_of(e, id) = counter;
-      return body(std::move(now));
-    });
+    carried = blocked_loop(e, counted, std::move(carried), name_of(e, id), blocks,
+                           [&](Operand counter, Carried now) {
+                             symbol_of(e, id) = counter;
+                             return body(std::move(now));
+                           });
   }
   if (!whole) {
     // An extent below zero has its "whole" part below zero too; no tail runs since begin >= end.
     Operand begin = never_whole ? zero : main_end;
-    carried = run_tail(e, id, begin, extent, std::move(carried), body);
+    if (blocks) {
+      carried = blocks->join(carried, run_tail(e, id, begin, extent, blocks->fresh(), body));
+    } else {
+      carried = run_tail(e, id, begin, extent, std::move(carried), body);
+    }
   }
   e.lanes = 0;
   e.lane_axis = {};
@@ -185,15 +209,15 @@ void emit_define(Emission& e, loop::ValueId id) {
 
 }  // namespace
 
-Carried run_axis(Emission& e, AxisId id, Carried carried, const LoopBody& body) {
+Carried run_axis(Emission& e, AxisId id, Carried carried, const LoopBody& body, const Blocks* blocks) {
   const loop::Axis& axis = e.kernel.axes[id];
-  if (is_vector_axis(axis)) return run_vector(e, id, std::move(carried), body);
-  if (axis.extent.is_constant()) {
+  if (is_vector_axis(axis)) return run_vector(e, id, std::move(carried), body, blocks);
+  if (axis.extent.is_constant() && !blocks) {
     int64_t extent = axis.extent.constant();
     bool unrolls = axis.role == loop::Role::unrolled && extent <= kMaxUnrolled;
     if (extent <= 1 || unrolls) return run_unrolled(e, id, std::move(carried), extent, body);
   }
-  return run_serial(e, id, std::move(carried), body);
+  return run_serial(e, id, std::move(carried), body, blocks);
 }
 
 // Coordinates are decoded once and then counted up like an odometer.
@@ -212,7 +236,7 @@ void run_grid(Emission& e, std::span<const AxisId> axes, const Operand& begin, c
   if (n == 0) return body();
   // With one axis the coordinate is the iteration itself.
   Carried carried = n > 1 ? first : Carried{};
-  counted_loop(e, {begin, end, one, true}, carried, "grid", [&](Operand iteration, Carried now) {
+  counted_loop(e, {begin, end, 1, true}, carried, "grid", [&](Operand iteration, Carried now) {
     for (size_t i = 0; i < n; ++i) symbol_of(e, axes[i]) = n == 1 ? iteration : now[i];
     body();
     Operand carry = int_constant(Prim::i1, 1);

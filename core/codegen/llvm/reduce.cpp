@@ -1,10 +1,16 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "codegen/llvm/emission.h"
 
 // Reductions: accumulators travel through the loops as carried values. Over a vector axis each lane folds its own
 // share; the shares are joined once, at the end, by a tree.
+//
+// A long fold runs in blocks. A sum of floats in one chain of n additions is off by up to n/2 ulp (sqrt(n) on the average), so the
+// sums of blocks are added with their rounding errors kept: `sum + lost` is what was added so far, to about twice the
+// precision. Then the chain within a block is all that costs accuracy, whatever the size. The other folds do not
+// round; they go through the same blocks, their block results folded as usual.
 
 namespace kerf::codegen {
 
@@ -13,13 +19,39 @@ using ops::ReduceOp;
 
 namespace {
 
+constexpr int64_t kBlock = 64;          // additions in one chain
+constexpr int64_t kLongestChain = 128;  // a fold this short needs no blocks
+
 // One reduction's accumulators: the value and, for argmin and argmax, its index.
 struct Accumulator {
   const Reduction* part = nullptr;
   DType dtype;
+  int lanes = 0;
   size_t first = 0;  // in the carried values
   size_t count = 1;
+
+  bool rounds() const { return part->op == ReduceOp::sum && is_floating(dtype); }
 };
+
+// Where the blocks of a reduction are: at the axis `depth`, `iterations` of it a block. Axes further in are short enough
+// to lie within a block.
+struct Blocking {
+  size_t depth = 0;
+  int64_t iterations = 0;
+};
+
+std::optional<Blocking> blocking_of(const Emission& e, const loop::Reduce& reduce) {
+  int64_t chain = 1;
+  for (size_t depth = reduce.axes.size(); depth-- > 0;) {
+    const loop::Axis& axis = e.kernel.axes[reduce.axes[depth]];
+    int64_t lanes = is_vector_axis(axis) ? axis.lanes : 1;
+    sym::Range range = sym::range_of(axis.extent, e.facts);
+    if (!range.hi || *range.hi / lanes > kLongestChain / chain)
+      return Blocking{depth, std::max<int64_t>(kBlock / chain, 1)};
+    chain *= std::max<int64_t>(*range.hi / lanes, 1);
+  }
+  return std::nullopt;
+}
 
 Operand combine(Emission& e, ReduceOp op, DType dtype, const Operand& a, const Operand& c) {
   bool floating = is_floating(dtype);
@@ -63,10 +95,69 @@ Carried fold(Emission& e, const Accumulator& acc, const Carried& old, const Carr
   return {e.b.select(takes, fresh[0], old[0], "best"), e.b.select(takes, fresh[1], old[1], "best.index")};
 }
 
-Carried identities(Emission& e, const Accumulator& acc, int lanes) {
-  Carried result = {e.b.broadcast(constant_of(ops::identity(acc.part->op, acc.dtype)), lanes)};
+Carried identities(Emission& e, const Accumulator& acc) {
+  Carried result = {e.b.broadcast(constant_of(ops::identity(acc.part->op, acc.dtype)), acc.lanes)};
   if (acc.count == 2) {
-    result.push_back(e.b.broadcast(int_constant(Prim::i64, std::numeric_limits<int64_t>::max()), lanes));
+    result.push_back(e.b.broadcast(int_constant(Prim::i64, std::numeric_limits<int64_t>::max()), acc.lanes));
+  }
+  return result;
+}
+
+Carried identities(Emission& e, const std::vector<Accumulator>& accumulators) {
+  Carried result;
+  for (const Accumulator& acc : accumulators)
+    for (Operand& identity : identities(e, acc)) result.push_back(identity);
+  return result;
+}
+
+Carried slice(const Carried& carried, size_t first, size_t count) {
+  return Carried(carried.begin() + first, carried.begin() + first + count);
+}
+
+// What is carried from block to block: a sum that rounds is followed by what its additions have lost.
+Carried block_start(Emission& e, const std::vector<Accumulator>& accumulators) {
+  Carried result;
+  for (const Accumulator& acc : accumulators) {
+    for (Operand& identity : identities(e, acc)) result.push_back(identity);
+    if (acc.rounds()) result.push_back(result.back());
+  }
+  return result;
+}
+
+// Knuth's exact addition (The Art of Computer Programming, volume 2, 4.2.2, theorem B).
+Carried add_exactly(Emission& e, const Operand& sum, const Operand& lost, const Operand& x) {
+  Builder& b = e.b;
+  Operand total = b.binary("fadd", sum, x, "total");
+  Operand rounded_x = b.binary("fsub", total, sum, "rounded");
+  Operand error_of_sum = b.binary("fsub", sum, b.binary("fsub", total, rounded_x, "kept"), "error");
+  Operand error_of_x = b.binary("fsub", x, rounded_x, "error");
+  return {total, b.binary("fadd", lost, b.binary("fadd", error_of_sum, error_of_x, "error"), "lost")};
+}
+
+Carried join_block(Emission& e, const std::vector<Accumulator>& accumulators, const Carried& carried,
+                   const Carried& block) {
+  Carried result;
+  size_t at = 0;
+  for (const Accumulator& acc : accumulators) {
+    Carried fresh = slice(block, acc.first, acc.count);
+    Carried joined = acc.rounds() ? add_exactly(e, carried[at], carried[at + 1], fresh[0])
+                                  : fold(e, acc, slice(carried, at, acc.count), fresh);
+    at += joined.size();
+    result.insert(result.end(), joined.begin(), joined.end());
+  }
+  return result;
+}
+
+// The lost parts come back. Where the sum is infinite or NaN they are NaN and do not count.
+Carried block_end(Emission& e, const std::vector<Accumulator>& accumulators, const Carried& carried) {
+  Carried result;
+  size_t at = 0;
+  for (const Accumulator& acc : accumulators) {
+    for (size_t i = 0; i < acc.count; ++i) result.push_back(carried[at++]);
+    if (!acc.rounds()) continue;
+    Operand sum = result.back(), lost = carried[at++];
+    Operand is_number = e.b.compare("fcmp ord", lost, lost, "is.number");
+    result.back() = e.b.select(is_number, e.b.binary("fadd", sum, lost, "whole"), sum, "sum");
   }
   return result;
 }
@@ -75,7 +166,7 @@ Carried identities(Emission& e, const Accumulator& acc, int lanes) {
 // active keep what they have; a mask from further out needs no care, its lanes are never looked at.
 void fold_yields(Emission& e, const std::vector<Accumulator>& accumulators, bool masked, Carried& now) {
   for (const Accumulator& acc : accumulators) {
-    Carried old(now.begin() + acc.first, now.begin() + acc.first + acc.count), yields;
+    Carried old = slice(now, acc.first, acc.count), yields;
     for (size_t i = 0; i < acc.count; ++i) {
       yields.push_back(e.b.broadcast(e.value(acc.part->yields[i]), old[i].type.lanes));
     }
@@ -100,11 +191,27 @@ Carried across_lanes(Emission& e, const Accumulator& acc, Carried now) {
   return now;
 }
 
-Carried run_axes(Emission& e, const loop::Reduce& reduce, size_t depth, Carried carried,
+// The axes from `depth` inwards, up to `end`.
+Carried run_axes(Emission& e, const loop::Reduce& reduce, size_t depth, size_t end, Carried carried,
                  const LoopBody& body) {
-  if (depth == reduce.axes.size()) return body(std::move(carried));
+  if (depth == end) return body(std::move(carried));
   return run_axis(e, reduce.axes[depth], std::move(carried),
-                  [&](Carried now) { return run_axes(e, reduce, depth + 1, std::move(now), body); });
+                  [&](Carried now) { return run_axes(e, reduce, depth + 1, end, std::move(now), body); });
+}
+
+Carried run_blocked(Emission& e, const loop::Reduce& reduce, const Blocking& blocking,
+                    const std::vector<Accumulator>& accumulators, const LoopBody& body) {
+  Blocks blocks = {blocking.iterations, [&] { return identities(e, accumulators); },
+                   [&](const Carried& carried, const Carried& block) {
+                     return join_block(e, accumulators, carried, block);
+                   }};
+  auto inside = [&](Carried now) {
+    return run_axes(e, reduce, blocking.depth + 1, reduce.axes.size(), std::move(now), body);
+  };
+  Carried carried = run_axes(e, reduce, 0, blocking.depth, block_start(e, accumulators), [&](Carried now) {
+    return run_axis(e, reduce.axes[blocking.depth], std::move(now), inside, &blocks);
+  });
+  return block_end(e, accumulators, carried);
 }
 
 }  // namespace
@@ -115,20 +222,24 @@ void emit_reduce(Emission& e, const loop::Reduce& reduce) {
     if (is_vector_axis(e.kernel.axes[axis])) own_lanes = e.kernel.axes[axis].lanes;
   }
   std::vector<Accumulator> accumulators;
-  Carried carried;
+  size_t first = 0;
+  bool any_rounds = false;
   for (const Reduction& part : reduce.parts) {
-    Accumulator acc = {&part, e.kernel.values[part.yields[0]].dtype, carried.size(), part.yields.size()};
     int lanes = own_lanes ? own_lanes : e.varying[part.result.index] ? e.lanes : 0;
-    for (Operand& identity : identities(e, acc, lanes)) carried.push_back(identity);
-    accumulators.push_back(acc);
+    accumulators.push_back({&part, e.kernel.values[part.yields[0]].dtype, lanes, first, part.yields.size()});
+    first += part.yields.size();
+    any_rounds = any_rounds || accumulators.back().rounds();
   }
-  carried = run_axes(e, reduce, 0, std::move(carried), [&](Carried now) {
+  LoopBody body = [&](Carried now) {
     emit_block(e, reduce.body);
     fold_yields(e, accumulators, own_lanes != 0 && e.mask.valid(), now);
     return now;
-  });
+  };
+  std::optional<Blocking> blocking = any_rounds ? blocking_of(e, reduce) : std::nullopt;
+  Carried carried = blocking ? run_blocked(e, reduce, *blocking, accumulators, body)
+                             : run_axes(e, reduce, 0, reduce.axes.size(), identities(e, accumulators), body);
   for (const Accumulator& acc : accumulators) {
-    Carried now(carried.begin() + acc.first, carried.begin() + acc.first + acc.count);
+    Carried now = slice(carried, acc.first, acc.count);
     if (own_lanes) now = across_lanes(e, acc, now);
     e.values[acc.part->result] = now.back();
   }

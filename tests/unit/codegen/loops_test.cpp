@@ -85,6 +85,44 @@ TEST_CASE("reductions over several axes, the vector one inside or outside") {
                             {.fill = testing::Fill::exact});
 }
 
+TEST_CASE("long folds run in blocks: along the vector axis, across it, and over several axes") {
+  for (const char* extent : {"129", "200", "641", "64*n", "7*n + 1"}) {
+    CAPTURE(extent);
+    std::string e = extent;
+    check_same_as_interpreter("kernel k(x: f32[" + e +
+                                  ", 3, n], out y: f32[n], out z: i64[n], out s: f32[1]) given n" +
+                                  R"(
+  for i < n vector LANES
+    %2, %3 = reduce sum, argmax for r < )" +
+                                  e + R"(, q < 3
+      %0 = load x[3*n*r + n*q + i]
+      %1 = index 3*r + q
+      yield %0, (%0, %1)
+    store y[i], %2
+    store z[i], %3
+  %6 = reduce sum for k < )" + "3*n*(" +
+                                  e + R"() vector LANES
+    %5 = load x[k]
+    yield %5
+  store s[0], %6
+)",
+                              {.largest = 9, .fill = testing::Fill::exact});
+  }
+}
+
+TEST_CASE("a long sum of infinities or NaN is what the additions give") {
+  check_same_as_interpreter(R"(kernel k(x: f32[300, n], out y: f32[n]) given n
+  for i < n vector LANES
+    %1 = reduce sum for r < 300
+      %0 = load x[n*r + i]
+      %2 = load x[i]
+      %3 = mul %2, %2
+      yield %3
+    store y[i], %1
+)",
+                            {.ulps = 64});
+}
+
 TEST_CASE("a softmax row: three loops that share scalars") {
   check_same_as_interpreter(R"(kernel k(x: f32[4, n], out y: f32[4, n]) given n
   for r < 4 grid
