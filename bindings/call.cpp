@@ -40,6 +40,17 @@ class Outputs {
   std::vector<runtime::CallOutput> outputs_;
 };
 
+// Of fixed sizes only; not if row-major as well.
+bool is_channels_last(const target::TensorView& view) {
+  auto is = [](sym::Expr e, int64_t value) { return e.is_constant(value); };
+  if (view.shape.size() != 4) return false;
+  for (sym::Expr extent : view.shape)
+    if (!extent.is_constant()) return false;
+  int64_t c = view.shape[1].constant(), h = view.shape[2].constant(), w = view.shape[3].constant();
+  return c > 1 && h * w > 1 && is(view.strides[0], c * h * w) && is(view.strides[1], 1) &&
+         is(view.strides[2], w * c) && is(view.strides[3], c);
+}
+
 }  // namespace
 
 CompiledGraph::CompiledGraph(std::string name, driver::Compiled compiled, std::vector<ArgumentKind> arguments,
@@ -126,6 +137,13 @@ nb::object CompiledGraph::call(nb::list arguments) const {
     PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), object);
   }
   return tuple;
+}
+
+std::vector<bool> CompiledGraph::channels_last() const {
+  std::vector<bool> result;
+  for (const ResultSource& source : results_)
+    result.push_back(!source.is_argument && is_channels_last(compiled_.plan->outputs.at(source.index).view));
+  return result;
 }
 
 }  // namespace kerf::bindings

@@ -41,6 +41,8 @@ class CompiledGraph {
 
   const std::string& name() const { return name_; }
   const driver::CompileReport& report() const { return compiled_.report; }
+  // Per result: whether its strides are channels last, whatever tracing saw.
+  std::vector<bool> channels_last() const;
   int64_t peak_bytes() const { return compiled_.executor->peak_bytes(); }
 
  private:

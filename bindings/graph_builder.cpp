@@ -92,8 +92,13 @@ graph::Argument GraphBuilder::argument(nb::handle value) {
   return {size(value)};
 }
 
-graph::ValueId GraphBuilder::input(int position, nb::handle type_of_input) {
-  return builder_.input(position, type(type_of_input));
+graph::ValueId GraphBuilder::input(int position, nb::handle type_of_input, nb::handle strides) {
+  graph::ValueId value = builder_.input(position, type(type_of_input));
+  if (!strides.is_none()) {
+    auto& attributes = graph_.nodes[graph_.values[value].producer].attributes;
+    attributes.emplace_back(graph::Attr::strides, sizes(strides));
+  }
+  return value;
 }
 
 std::vector<graph::ValueId> GraphBuilder::call(const std::string& op, nb::handle arguments,
@@ -140,8 +145,8 @@ uint32_t GraphBuilder::output(graph::Output output) {
   return static_cast<uint32_t>(graph_.outputs.size() - 1);
 }
 
-uint32_t GraphBuilder::output_tensor(graph::ValueId value) {
-  return output({.kind = graph::Output::Kind::tensor, .value = value, .integer = {}});
+uint32_t GraphBuilder::output_tensor(graph::ValueId value, bool any_strides) {
+  return output({graph::Output::Kind::tensor, value, {}, any_strides});
 }
 
 uint32_t GraphBuilder::output_integer(nb::handle value) {
@@ -167,13 +172,14 @@ void bind_graph_builder(nb::module_& module) {
       .def(nb::init<>())
       .def("add_size", &GraphBuilder::add_size, nb::arg("name"), nb::arg("low").none(),
            nb::arg("high").none(), nb::arg("input"), nb::arg("dim"))
-      .def("input", &GraphBuilder::input, nb::arg("position"), nb::arg("type"))
+      .def("input", &GraphBuilder::input, nb::arg("position"), nb::arg("type"),
+           nb::arg("strides").none() = nb::none())
       .def("call", &GraphBuilder::call, nb::arg("op"), nb::arg("arguments"), nb::arg("keyword_only"),
            nb::arg("results"), nb::arg("source"))
       .def("call_python", &GraphBuilder::call_python, nb::arg("function"), nb::arg("arguments"),
            nb::arg("results"), nb::arg("reason"), nb::arg("source"))
       .def("assign", &GraphBuilder::assign, nb::arg("input"), nb::arg("value"))
-      .def("output_tensor", &GraphBuilder::output_tensor, nb::arg("value"))
+      .def("output_tensor", &GraphBuilder::output_tensor, nb::arg("value"), nb::arg("any_strides") = false)
       .def("output_integer", &GraphBuilder::output_integer, nb::arg("value"))
       .def("output_none", &GraphBuilder::output_none)
       .def(

@@ -31,7 +31,8 @@ class GraphBuilder {
   // A size symbol, read from dimension `dim` of argument `input`, or from that integer argument (dim -1).
   void add_size(const std::string& name, std::optional<int64_t> low, std::optional<int64_t> high, int input,
                 int dim);
-  graph::ValueId input(int position, nanobind::handle type);
+  // `strides` where the argument comes with others than eager's, which are those of the type.
+  graph::ValueId input(int position, nanobind::handle type, nanobind::handle strides);
   std::vector<graph::ValueId> call(const std::string& op, nanobind::handle arguments,
                                    std::vector<std::string> keyword_only, nanobind::handle results,
                                    const std::string& source);
@@ -42,7 +43,7 @@ class GraphBuilder {
   // The write-back of `value`, cast and broadcast to the input's type; the input afterwards.
   graph::ValueId assign(graph::ValueId input, graph::ValueId value);
 
-  uint32_t output_tensor(graph::ValueId value);
+  uint32_t output_tensor(graph::ValueId value, bool any_strides);
   uint32_t output_integer(nanobind::handle value);
   uint32_t output_none();
 

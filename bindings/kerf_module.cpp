@@ -78,6 +78,8 @@ void bind_compiled_graph(nb::module_& module) {
       .def("__call__", &CompiledGraph::call, nb::arg("arguments"))
       .def_prop_ro("name", &CompiledGraph::name)
       .def_prop_ro("report", &CompiledGraph::report, nb::rv_policy::reference_internal)
+      .def_prop_ro("channels_last", &CompiledGraph::channels_last,
+                   "Per result: whether its strides are channels last, whatever tracing saw.")
       .def_prop_ro("peak_bytes", &CompiledGraph::peak_bytes,
                    "Bytes of the arena and outputs of the last call.");
   module.def("compile", &compile, nb::arg("builder"), nb::arg("options"), nb::arg("name"),

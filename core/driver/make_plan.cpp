@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/shape.h"
 #include "loop/walk.h"
 #include "runtime/cpu/aoti.h"
 #include "runtime/lifetimes.h"
@@ -74,7 +75,7 @@ std::vector<runtime::PlanInput> plan_inputs(const graph::Graph& graph) {
     runtime::PlanInput& input = at(node.get<int64_t>(graph::Attr::index));
     input.dtype = type.dtype;
     input.shape = type.shape;
-    input.strides = type.strides;
+    input.strides = graph::strides_of_input(graph, node);
     input.is_used = true;
     input.is_opaque = !type.opaque.empty();
   }

@@ -140,6 +140,8 @@ struct Output {
   enum class Kind : uint8_t { tensor, integer, none } kind = Kind::none;
   ValueId value;      // tensor
   sym::Expr integer;  // integer
+  bool any_strides =
+      false;  // tensor: nobody but our own backward graph sees it, so its strides need not be eager's
 };
 
 struct Size {

@@ -331,6 +331,7 @@ class Parser {
   void outputs() {
     do {
       Output output;
+      output.any_strides = lexer_.accept("any");
       if (lexer_.peek().kind == TokenKind::value) {
         output.kind = Output::Kind::tensor;
         output.value = use();

@@ -102,7 +102,7 @@ class Printer {
 
   std::string output(const Output& output) const {
     switch (output.kind) {
-      case Output::Kind::tensor: return name(output.value);
+      case Output::Kind::tensor: return (output.any_strides ? "any " : "") + name(output.value);
       case Output::Kind::integer: return sym::to_text(output.integer);
       case Output::Kind::none: return "none";
     }

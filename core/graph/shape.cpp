@@ -68,4 +68,9 @@ int64_t wrap_dim(int64_t dim, size_t rank) {
   return dim < 0 ? dim + count : dim;
 }
 
+const std::vector<sym::Expr>& strides_of_input(const Graph& graph, const Node& input) {
+  const AttrValue* own = input.find(Attr::strides);
+  return own ? std::get<std::vector<sym::Expr>>(*own) : graph.type(input.results[0]).strides;
+}
+
 }  // namespace kerf::graph

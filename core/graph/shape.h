@@ -37,4 +37,7 @@ Shape indexed_shape(const Shape& data, const std::vector<int64_t>& dims, const S
 // 0 <= dim < rank after counting a negative one from the end; a 0-d tensor has the dimensions -1 and 0.
 int64_t wrap_dim(int64_t dim, size_t rank);
 
+// The strides that the argument of an input node has: eager's, or its own.
+const std::vector<sym::Expr>& strides_of_input(const Graph& graph, const Node& input);
+
 }  // namespace kerf::graph

@@ -1,9 +1,10 @@
 // External nodes: the call as it stands, tensors given with eager's strides, because what an operator does or returns
-// may depend on them.
+// may depend on them. Convolutions run channels last where they can (layout.h).
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "lower/layout.h"
 #include "lower/tensor_view.h"
 
 namespace kerf::lower {
@@ -22,18 +23,27 @@ bool is_matmul_like(std::string_view op) {
   return std::ranges::any_of(kNames, [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
+// The strides that a 4-d tensor of a channels-last call has.
+std::vector<sym::Expr> strides_in_call(Lowering& lowering, const graph::TensorType& type,
+                                       bool channels_last) {
+  return channels_last && type.rank() == 4 ? channels_last_strides(lowering.context, type.shape)
+                                           : type.strides;
+}
+
 target::ExternArgument placed(Lowering& lowering, const graph::Node& node,
-                              const target::ExternArgument& argument) {
+                              const target::ExternArgument& argument, bool channels_last) {
   target::ExternArgument result = argument;
   if (const auto* view = std::get_if<target::TensorView>(&argument.value)) {
     graph::ValueId operand = node.operands.at(view->buffer);
     const graph::TensorType& type = lowering.graph.type(operand);
     // Tensors of foreign dtypes are only handed on: no kernel could copy them.
-    result.value = type.opaque.empty() ? view_with_strides(lowering, operand, type.strides)
-                                       : any_view(lowering, operand);
+    result.value = type.opaque.empty()
+                       ? view_with_strides(lowering, operand, strides_in_call(lowering, type, channels_last))
+                       : any_view(lowering, operand);
   } else if (const auto* list = std::get_if<target::ExternArgumentList>(&argument.value)) {
     target::ExternArgumentList placed_list;
-    for (const target::ExternArgument& item : *list) placed_list.push_back(placed(lowering, node, item));
+    for (const target::ExternArgument& item : *list)
+      placed_list.push_back(placed(lowering, node, item, false));
     result.value = std::move(placed_list);
   }
   return result;
@@ -45,11 +55,13 @@ void lower_external(Lowering& lowering, graph::NodeId id) {
   const graph::Node& node = lowering.graph.nodes[id];
   target::ExternCall call;
   call.op = node.get<std::string>(Attr::name);
+  size_t images = channels_last_images(lowering, node);
   for (const target::ExternArgument& argument : node.get<target::ExternArgumentList>(Attr::arguments))
-    call.arguments.push_back(placed(lowering, node, argument));
+    call.arguments.push_back(placed(lowering, node, argument, call.arguments.size() < images));
   call.reason = node.get<std::string>(Attr::reason);
   call.is_matmul_like = is_matmul_like(call.op);
-  append_call(lowering, id, std::move(call));
+  append_call(lowering, id, std::move(call),
+              [&](const graph::TensorType& type) { return strides_in_call(lowering, type, images > 0); });
 }
 
 }  // namespace kerf::lower

@@ -1,6 +1,8 @@
 #include "lower/lower.h"
 
 #include "graph/build.h"
+#include "graph/shape.h"
+#include "lower/layout.h"
 #include "lower/lowering.h"
 #include "lower/view.h"
 
@@ -22,8 +24,9 @@ IdVector<graph::ValueId, bool> used_values(const graph::Graph& graph) {
 void lower_input(Lowering& lowering, const graph::Node& node) {
   const graph::TensorType& type = lowering.graph.type(node.results[0]);
   int64_t index = node.get<int64_t>(Attr::index);
-  sym::Expr elements = storage_extent(lowering.context, type.shape, type.strides, lowering.facts);
-  bool dense = same_strides(type.shape, type.strides, graph::contiguous_strides(lowering.context, type.shape),
+  const std::vector<sym::Expr>& strides = graph::strides_of_input(lowering.graph, node);
+  sym::Expr elements = storage_extent(lowering.context, type.shape, strides, lowering.facts);
+  bool dense = same_strides(type.shape, strides, graph::contiguous_strides(lowering.context, type.shape),
                             lowering.facts);
   target::BufferIndex buffer = add_buffer(lowering,
                                           {.name = fmt::format("arg{}", index),
@@ -33,7 +36,7 @@ void lower_input(Lowering& lowering, const graph::Node& node) {
                                            .input_index = static_cast<int>(index)},
                                           dense ? type.shape : std::vector{elements});
   lowering.input_buffers[node.results[0]] = buffer;
-  lowering.places[node.results[0]] = Strided{buffer, type.strides, lowering.context.constant(0)};
+  lowering.places[node.results[0]] = Strided{buffer, strides, lowering.context.constant(0)};
 }
 
 void lower_node(Lowering& lowering, graph::NodeId id) {
@@ -109,8 +112,7 @@ const Strided& place_in_new_buffer(Lowering& lowering, graph::ValueId value) {
                   .dtype = type.dtype,
                   .elements = sym::product(lowering.context, type.shape)},
                  type.shape);
-  lowering.places[value] =
-      Strided{buffer, graph::contiguous_strides(lowering.context, type.shape), lowering.context.constant(0)};
+  lowering.places[value] = Strided{buffer, chosen_strides(lowering, value), lowering.context.constant(0)};
   return std::get<Strided>(lowering.places[value]);
 }
 

@@ -44,7 +44,7 @@ std::string node_name(const graph::Graph& graph, graph::NodeId id);
 // `shape` is what kernels declare; its product is the buffer's element count. The name is made unique.
 target::BufferIndex add_buffer(Lowering& lowering, loop::ProgramBuffer buffer, std::vector<sym::Expr> shape);
 
-// A fresh row-major temporary for the value; the value's place is set to it.
+// A fresh temporary for the value, in the order that layout.h chooses; the value's place is set to it.
 const Strided& place_in_new_buffer(Lowering& lowering, graph::ValueId value);
 
 // A copy of the value with these strides in a buffer of its own; an earlier copy with the same strides is reused.

@@ -36,23 +36,24 @@ target::TensorView view_with_strides(Lowering& lowering, graph::ValueId value,
   return view;
 }
 
-void append_call(Lowering& lowering, graph::NodeId id, target::ExternCall call) {
+void append_call(Lowering& lowering, graph::NodeId id, target::ExternCall call, const StridesOf& strides_of) {
   const graph::Node& node = lowering.graph.nodes[id];
   if (node.source.valid()) call.source = lowering.graph.sources[node.source];
   for (graph::ValueId result : node.results) {
     const graph::TensorType& type = lowering.graph.type(result);
+    std::vector<sym::Expr> strides = strides_of ? strides_of(type) : type.strides;
     target::BufferIndex buffer = target::kNoBuffer;
     if (lowering.is_used[result]) {
-      sym::Expr elements = storage_extent(lowering.context, type.shape, type.strides, lowering.facts);
+      sym::Expr elements = storage_extent(lowering.context, type.shape, strides, lowering.facts);
       buffer = add_buffer(lowering,
                           {.name = node_name(lowering.graph, id),
                            .dtype = type.dtype,
                            .elements = elements,
                            .written_by_extern = true},
                           {elements});
-      lowering.places[result] = Strided{buffer, type.strides, lowering.context.constant(0)};
+      lowering.places[result] = Strided{buffer, strides, lowering.context.constant(0)};
     }
-    call.results.push_back({buffer, type.dtype, type.shape, type.strides, !type.opaque.empty()});
+    call.results.push_back({buffer, type.dtype, type.shape, strides, !type.opaque.empty()});
   }
   lowering.program.steps.emplace_back(std::move(call));
 }

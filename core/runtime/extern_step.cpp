@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -93,7 +94,8 @@ void ExternFrame::check_result(size_t index, const TensorRef& got) const {
   const target::ExternResult& expected = call_.results[index];
   const Geometry& geometry = shape_.results[index];
   bool fits = (expected.is_opaque || got.dtype == expected.dtype) &&
-              got.shape.size() == geometry.shape.size() && same_layout(geometry, got.shape, got.strides);
+              std::ranges::equal(got.shape, geometry.shape) &&
+              (!expected.is_opaque || same_layout(geometry, got.shape, got.strides));
   if (!fits)
     throw RuntimeError(fmt::format("{} returned {} as result {}, but tracing promised {}{}", call_.op,
                                    tensor_text(got.dtype, got.shape, got.strides), index,
@@ -109,15 +111,27 @@ void ExternFrame::take_result(Host& host, size_t index, CallMemory& memory) {
   if (!results_[index]) throw RuntimeError(fmt::format("{} returned None as result {}", call_.op, index));
   TensorRef got = host.describe(results_[index]);
   check_result(index, got);
+  const Geometry& geometry = shape_.results[index];
   if (plan_.buffers[buffer].storage == Storage::adopted) {
+    if (!same_layout(geometry, got.shape, got.strides)) got = restride(host, index, got);
     memory.pointers[buffer] = got.data;
     memory.owners[buffer] = std::exchange(results_[index], nullptr);
     return;
   }
-  const Geometry& geometry = shape_.results[index];
   if (element_count(geometry.shape) > 0)
     copy_strided(static_cast<char*>(memory.pointers[buffer]), geometry.strides,
                  static_cast<const char*>(got.data), got.strides, geometry.shape, byte_size(got.dtype));
+}
+
+// The result in memory with the Plan's strides. Rare: the library chose another memory format than was foreseen.
+TensorRef ExternFrame::restride(Host& host, size_t index, const TensorRef& got) {
+  const Geometry& geometry = shape_.results[index];
+  void* data = nullptr;
+  HostTensor copy = host.allocate(got.dtype, geometry.shape, geometry.strides, &data);
+  copy_strided(static_cast<char*>(data), geometry.strides, static_cast<const char*>(got.data), got.strides,
+               geometry.shape, byte_size(got.dtype));
+  host.release(std::exchange(results_[index], copy));
+  return host.describe(copy);
 }
 
 }  // namespace kerf::runtime

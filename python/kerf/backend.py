@@ -13,7 +13,7 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
-from kerf import _core, debug
+from kerf import _core, debug, saved
 from kerf.decomp import decompositions
 from kerf.errors import UserError
 from kerf.fx_import import CannotImport, ImportedGraph, import_graph
@@ -83,16 +83,20 @@ def _check_devices(inputs: Sequence[Any]) -> None:
 
 
 def _compile_traced(
-    gm: fx.GraphModule, _example_inputs: Sequence[Any], *, name: str, kind: str, options: Options
+    gm: fx.GraphModule, example_inputs: Sequence[Any], *, name: str, kind: str, options: Options
 ) -> Callable[..., Any]:
     start = time.perf_counter()
     correct_side_dtypes(gm)
+    any_strides = saved.positions(gm) if kind == "forward" else frozenset()
+    strides = saved.chosen_strides(gm, example_inputs) if kind == "backward" else {}
     try:
-        imported = import_graph(gm)
+        imported = import_graph(gm, any_strides, strides)
     except CannotImport as reason:
         return _run_by_torch(gm, name, kind, str(reason))
     import_seconds = time.perf_counter() - start
     compiled = _compile_imported(imported, name, options)
+    if kind == "forward":
+        saved.report_strides(gm, compiled)
     report = compiled.report
     externs = tuple(debug.Extern(_operator_name(e.op, imported), e.reason, e.source) for e in report.externs)
     seconds = {"import": import_seconds} | {stage: s for stage, s in report.seconds if stage != "total"}

@@ -9,7 +9,8 @@ import dataclasses
 import operator
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -58,19 +59,31 @@ class ImportedGraph:
     functions: list[Callable[..., Any]]
 
 
-def import_graph(gm: fx.GraphModule) -> ImportedGraph:
+def import_graph(
+    gm: fx.GraphModule,
+    any_strides: Container[int] = (),
+    strides: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+) -> ImportedGraph:
     """Imports `gm`, whose nodes carry fake values in meta["val"].
+
+    Args:
+        any_strides: positions of results whose strides need not be those that tracing saw.
+        strides: those of arguments that come with others than tracing saw, by position.
 
     Raises:
         UserError: a tensor is not on the CPU, or not strided.
         CannotImport: see there.
     """
-    return _Importer(gm).run()
+    return _Importer(gm, any_strides, strides).run()
 
 
 class _Importer:
-    def __init__(self, gm: fx.GraphModule) -> None:
+    def __init__(
+        self, gm: fx.GraphModule, any_strides: Container[int], strides: Mapping[int, tuple[int, ...]]
+    ) -> None:
         self.gm = gm
+        self.any_strides = any_strides
+        self.strides = strides
         self.builder = _core.GraphBuilder()
         self.sizes = SizeTable(self.builder)
         self.placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
@@ -130,7 +143,7 @@ class _Importer:
         return self.input(value, position)
 
     def input(self, tensor: torch.Tensor, position: int) -> Any:
-        value = self.builder.input(position, self.type_of(tensor))
+        value = self.builder.input(position, self.type_of(tensor), self.strides.get(position))
         self.passed[value] = position
         return value
 
@@ -273,14 +286,17 @@ class _Importer:
         object over the same memory. An argument is the caller's own object.
         """
         outputs: dict[Any, tuple[int, fx.Node]] = {}  # Value -> output of the plan, and the node that it is
-        for item in node.args[0]:
+        for position, item in enumerate(node.args[0]):
             value = self.env[item] if isinstance(item, fx.Node) else item
             if isinstance(value, _core.Value) and value in self.passed:
                 is_object = item.op in ("placeholder", "get_attr") or item.target is _COPY
                 self.results.append((True, self.passed[value], not is_object))
             elif isinstance(value, _core.Value):
                 if value not in outputs:
-                    outputs[value] = (self.builder.output_tensor(value), item)
+                    outputs[value] = (
+                        self.builder.output_tensor(value, position in self.any_strides),
+                        item,
+                    )
                 index, first = outputs[value]
                 self.results.append((False, index, item is not first))
             elif value is None:
