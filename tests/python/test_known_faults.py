@@ -6,7 +6,6 @@ They are strict: a mended fault fails here until its mark is taken away.
 import numeric
 import pytest
 import torch
-import torch.nn.functional as F
 
 
 def _judged(function, x: torch.Tensor) -> list[str]:
@@ -31,18 +30,3 @@ def test_sum_over_rows(shape: tuple[int, int]) -> None:
 def test_variance_over_rows() -> None:
     x = torch.rand(262144, 8, generator=torch.Generator().manual_seed(0))
     assert _judged(lambda x: x.var(0), x) == []
-
-
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="the option reaches the core and is not carried out there"
-)
-def test_fallback_random() -> None:
-    x = torch.ones(64)
-    torch.manual_seed(0)
-    expected = F.dropout(x, 0.5, True)
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    compiled = torch.compile(
-        lambda x: F.dropout(x, 0.5, True), backend="kerf", options={"fallback_random": True}
-    )
-    assert torch.equal(compiled(x), expected)
