@@ -278,6 +278,15 @@ def test_dynamic_gradients():
     )
 
 
+def test_dynamic_diagonal_of_an_expanded_input() -> None:
+    """The caller gets a view of its own tensor at the right offset."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.expand(3, *x.shape).diagonal(1, 0, -1).select(1, -1)
+
+    compare(function, torch.randn(2, 7), dynamic=True, calls=[(torch.randn(4, 8),)])
+
+
 def test_size_arithmetic():
     def function(x):
         half = x[: x.shape[0] // 2]

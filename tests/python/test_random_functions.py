@@ -214,7 +214,8 @@ def _aliases(results: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[st
 
 
 def _pointer(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+    """Where its memory is; 0 where it has no elements, of which nobody can tell."""
+    return tensor.untyped_storage().data_ptr() if tensor.numel() else 0
 
 
 def _gradients(results: list[torch.Tensor], inputs: list[torch.Tensor]) -> dict[str, torch.Tensor]:
