@@ -103,12 +103,13 @@ graph::ValueId GraphBuilder::input(int position, nb::handle type_of_input, nb::h
 
 std::vector<graph::ValueId> GraphBuilder::call(const std::string& op, nb::handle arguments,
                                                std::vector<std::string> keyword_only, nb::handle results,
-                                               const std::string& source) {
+                                               const std::string& source, const std::string& obstacle) {
   graph::Call call{.op = op,
                    .arguments = {},
                    .keyword_only = std::move(keyword_only),
                    .results = types(results),
-                   .source = source};
+                   .source = source,
+                   .obstacle = obstacle};
   for (nb::handle value : arguments) call.arguments.push_back(argument(value));
   return graph::import_call(builder_, call);
 }
@@ -175,7 +176,7 @@ void bind_graph_builder(nb::module_& module) {
       .def("input", &GraphBuilder::input, nb::arg("position"), nb::arg("type"),
            nb::arg("strides").none() = nb::none())
       .def("call", &GraphBuilder::call, nb::arg("op"), nb::arg("arguments"), nb::arg("keyword_only"),
-           nb::arg("results"), nb::arg("source"))
+           nb::arg("results"), nb::arg("source"), nb::arg("obstacle") = "")
       .def("call_python", &GraphBuilder::call_python, nb::arg("function"), nb::arg("arguments"),
            nb::arg("results"), nb::arg("reason"), nb::arg("source"))
       .def("assign", &GraphBuilder::assign, nb::arg("input"), nb::arg("value"))

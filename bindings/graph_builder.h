@@ -33,9 +33,10 @@ class GraphBuilder {
                 int dim);
   // `strides` where the argument comes with others than eager's, which are those of the type.
   graph::ValueId input(int position, nanobind::handle type, nanobind::handle strides);
+  // A call with an obstacle is not compiled, for that reason.
   std::vector<graph::ValueId> call(const std::string& op, nanobind::handle arguments,
                                    std::vector<std::string> keyword_only, nanobind::handle results,
-                                   const std::string& source);
+                                   const std::string& source, const std::string& obstacle);
   // A node that calls a Python function with Values and sizes as its positional arguments.
   std::vector<graph::ValueId> call_python(size_t function, nanobind::handle arguments,
                                           nanobind::handle results, const std::string& reason,

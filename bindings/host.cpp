@@ -186,6 +186,7 @@ void PythonHost::call(const target::ExternCall& call, const runtime::CallValueLi
       PyObject_Vectorcall(entry.callable.ptr(), converted.data(), converted.size() - entry.keyword_count,
                           entry.keywords.is_valid() ? entry.keywords.ptr() : nullptr));
   if (!result.is_valid()) throw nb::python_error();
+  if (results.empty()) return;  // called for its effect
 
   std::vector<PyObject*> tensors;
   collect_tensors(result.ptr(), tensors);

@@ -42,7 +42,6 @@ void bind_options(nb::module_& module) {
   using driver::CompileOptions;
   nb::class_<CompileOptions>(module, "CompileOptions", "Options of one compile; see options.py.")
       .def(nb::init<>())
-      .def_rw("fallback_random", &CompileOptions::fallback_random)
       .def_rw("use_cache", &CompileOptions::use_cache)
       .def_rw("opt_level", &CompileOptions::opt_level)
       .def_rw("keep_text", &CompileOptions::keep_text)

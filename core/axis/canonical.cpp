@@ -74,6 +74,7 @@ bool walks_as_one(Expr expr, const DomainAxis& outer, const DomainAxis& inner) {
 void merge_all(State& state, const FreshSymbol& fresh) {
   auto mergeable = [&](const DomainAxis& outer, const DomainAxis& inner) {
     if (outer.binding != inner.binding || outer.keep_unused != inner.keep_unused) return false;
+    if (inner.extent.is_constant(0)) return false;  // no digit of a position
     for (const DomainAccess& access : state.accesses)
       if (!walks_as_one(access.index, outer, inner)) return false;
     for (const DomainGuard& guard : state.guards)

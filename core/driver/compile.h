@@ -17,7 +17,6 @@
 namespace kerf::driver {
 
 struct CompileOptions {
-  bool fallback_random = false;  // random values and generator state as eager's; not carried out yet
   bool use_cache = true;         // disk cache of plans and kernels; not carried out yet
   int opt_level = 2;             // 0 or 2: LLVM code generation
   bool keep_text = false;        // keep kernel texts in the report

@@ -74,6 +74,7 @@ bool is_opaque(const Builder& builder, const Argument& argument) {
 
 // Why a call is beyond all importers; empty if it is not.
 std::string obstacle(const Builder& builder, const Call& call, const AtenRow* row) {
+  if (!call.obstacle.empty()) return call.obstacle;
   if (!row) return fmt::format("no lowering for {}", call.op);
   for (const TensorType& type : call.results)
     if (!type.opaque.empty()) return fmt::format("{} gives {}", call.op, type.opaque);

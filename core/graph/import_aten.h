@@ -29,6 +29,7 @@ struct Call {
       keyword_only;                 // names of the last arguments when they are keyword-only in the schema
   std::vector<TensorType> results;  // as traced; opaque types allowed
   std::string source;
+  std::string obstacle = {};  // why it must stay external, whatever the importers could do
 };
 
 // Appends the nodes. The result count equals call.results.size().

@@ -22,7 +22,8 @@ Imported import_fill(const ImportCall& call) {
 // full, full_like, new_full, fill, scalar_tensor: `flag` is the value's schema position.
 Imported import_full(const ImportCall& call) { return filled(call, static_cast<size_t>(call.row.flag)); }
 
-// `flag` is the number of leading start, end, step arguments. Floating ranges are computed in f64 as eager does.
+// `flag` is the number of leading start, end, step arguments. Floating ranges are computed in f64 as eager does, but
+// every element from the start, where eager's vector loop begins anew from rounded elements.
 Imported import_arange(const ImportCall& call) {
   size_t given = static_cast<size_t>(call.row.flag);
   Argument zero{call.constant(0)}, step_one{call.constant(1)};
@@ -36,27 +37,40 @@ Imported import_arange(const ImportCall& call) {
   if ((first && !first->is_constant()) || (stride && !stride->is_constant()))
     return decline("a floating range of symbolic bounds");
   Term position = call.term(call.builder.iota(length, call.constant(0), call.constant(1), DType::f64));
-  double from = scalar_of(start, DType::f64).f, by = scalar_of(step, DType::f64).f;
-  return rounded(call, from + by * position);
+  Term from = call.term(call.builder.constant(scalar_of(start, DType::f64)));
+  Term by = call.term(call.builder.constant(scalar_of(step, DType::f64)));
+  return rounded(call, call.term(call.builder.apply(ops::ScalarOp::fma, {by, position, from})));
 }
 
-// start, end, steps: from both ends towards the middle, as eager's kernel counts.
+// start, end, steps: from both ends towards the middle, rounded where eager's kernel rounds: once by a fused
+// multiply-add, but after every operation in the halves; integers are truncated from f64.
 Imported import_linspace(const ImportCall& call) {
   if (call.is_tensor(0) || call.is_tensor(1) || call.is_symbolic(0) || call.is_symbolic(1))
     return decline("bounds that are no numbers");
   sym::Expr steps = call.result().shape[0];
   DType dtype = call.result().dtype;
-  if (!is_floating(dtype) || !steps.is_constant())
+  if (dtype == DType::b1 || !steps.is_constant())
     return decline("of {} in a symbolic number of steps", to_text(dtype));
-  double start = call.number(0), end = call.number(1);
+  DType stepped = is_floating(dtype) ? dtype : DType::f64, computed = compute_dtype(stepped);
+  auto nearest = [&](double value) { return Scalar::of(stepped, Scalar::of(computed, value).f).f; };
+  auto bound = [&](size_t i) { return convert(scalar_of(call.argument(i), dtype), DType::f64).f; };
+  double start = bound(0), end = bound(1);
   int64_t count = steps.constant();
-  if (count == 1) return one(call.builder.full({steps}, Scalar::of(dtype, start)));
-  DType computed = compute_dtype(dtype);
-  double step = Scalar::of(computed, (end - start) / static_cast<double>(count - 1)).f;
-  Term position = call.term(call.builder.iota(steps, call.constant(0), call.constant(1), computed));
-  Term low = start + step * position;
-  Term high = end - step * (static_cast<double>(count - 1) - position);
-  return rounded(call, where(less(position, static_cast<double>(count / 2)), low, high));
+  if (count == 1) return one(call.builder.full({steps}, scalar_of(call.argument(0), dtype)));
+  double step = nearest(nearest(end - start) / nearest(static_cast<double>(count - 1)));
+  auto counted = [&](int64_t from, int64_t by, DType type) {
+    return call.term(call.builder.iota(steps, call.constant(from), call.constant(by), type));
+  };
+  auto away = [&](double from, double by, const Term& times) {
+    Term factor = Term(by).like(times), base = Term(from).like(times);
+    if (stepped == computed) return call.term(call.builder.apply(ops::ScalarOp::fma, {factor, times, base}));
+    Term moved = (factor * times.in(stepped).computing()).in(stepped).computing();
+    return (base + moved).in(stepped).computing();
+  };
+  Term low = away(start, step, counted(0, 1, computed)),
+       high = away(end, -step, counted(count - 1, -1, computed));
+  Term is_low = less(counted(0, 1, DType::i64), static_cast<double>(count / 2));
+  return rounded(call, where(is_low, low, high));
 }
 
 // eye(n), eye(n, m)

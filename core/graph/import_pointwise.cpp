@@ -169,7 +169,7 @@ Imported import_pow_scalar(const ImportCall& call) {
   if (exponent == 1) return copied(call);
   if (exponent == 2) return rounded(call, x * x);
   if (exponent == 3) return rounded(call, x * x * x);
-  if (is_floating(dtype)) {
+  if (is_floating(dtype) && call.result().dtype != DType::f16) {  // f16 has no shortcuts
     if (exponent == 0.5) return rounded(call, sqrt(x));
     if (exponent == -0.5) return rounded(call, rsqrt(x));
     if (exponent == -1) return rounded(call, apply(ScalarOp::reciprocal, x));

@@ -1,5 +1,7 @@
 #include "lower/view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -146,11 +148,44 @@ Strided flipped(const graph::Node& view, const Shape& in, Strided source) {
   return source;
 }
 
-std::optional<Strided> restrided(sym::Context& context, const graph::Node& view, const Shape& in,
-                                 Strided source, const sym::Facts& facts) {
-  if (!same_strides(in, source.strides, graph::contiguous_strides(context, in), facts)) return std::nullopt;
+// The view's strides over a source of any strides, if its addresses are affine in the position: a diagonal of an
+// expanded tensor, say.
+std::optional<Strided> affine_view(const graph::Graph& graph, const graph::Node& view, Strided source,
+                                   sym::Facts facts) {
+  sym::Context& context = *graph.context;
+  const Shape& shape = graph.type(view.results[0]).shape;
+  Position position;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d].is_constant(1)) {
+      position.push_back(context.constant(0));
+      continue;
+    }
+    position.push_back(context.symbol(fmt::format("i{}", d), sym::SymbolKind::axis));
+    facts.set_extent(position.back(), shape[d]);
+  }
+  Position at = source_position(graph, view, position, facts);
+  sym::Expr address = sym::simplify(source.offset + linear_index(context, at, source.strides), facts);
+  source.strides = view.get<Shape>(Attr::strides);  // those of dimensions of one element stay
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d].is_constant(1)) continue;
+    std::optional<sym::Affine> affine = sym::affine_in(address, position[d]);
+    if (!affine) return std::nullopt;
+    for (sym::Expr other : position)
+      if (other.is_symbol() && sym::mentions(affine->coefficient, other)) return std::nullopt;
+    source.strides[d] = affine->coefficient;
+    address = affine->rest;
+  }
+  source.offset = address;
+  return source;
+}
+
+std::optional<Strided> restrided(const graph::Graph& graph, const graph::Node& view, Strided source,
+                                 const sym::Facts& facts) {
+  const Shape& in = graph.type(view.operands[0]).shape;
+  if (!same_strides(in, source.strides, graph::contiguous_strides(*graph.context, in), facts))
+    return affine_view(graph, view, source, facts);
   source.offset = source.offset + view.get<sym::Expr>(Attr::offset);
-  source.strides = view.get<std::vector<sym::Expr>>(Attr::strides);
+  source.strides = view.get<Shape>(Attr::strides);
   return source;
 }
 
@@ -165,7 +200,7 @@ std::optional<Strided> strided_view(const graph::Graph& graph, const graph::Node
     case graph::Op::expand: return expanded(context, in, out, source);
     case graph::Op::slice: return sliced(view, source);
     case graph::Op::flip: return flipped(view, in, source);
-    case graph::Op::as_strided: return restrided(context, view, in, source, facts);
+    case graph::Op::as_strided: return restrided(graph, view, source, facts);
     default: UNREACHABLE("{} is not a view", graph::info(view.op).text);
   }
 }

@@ -1,6 +1,7 @@
 // Proofs. `a < b` is `b - a - 1 >= 0`; a difference is bounded below by replacing what has a symbolic bound:
 //   i < n:            n - i - 1           >=  n - (n - 1) - 1                  =  0
 //   n*i + j < n*m:    n*m - n*i - j - 1   >=  n*m - n*(m - 1) - (n - 1) - 1    =  0    for i < m, j < n
+// Bounds that are minima or maxima are then taken case by case.
 #include <algorithm>
 
 #include "sym/analysis.h"
@@ -104,8 +105,10 @@ bool Analysis::non_negative(Expr expr, int depth) {
   if (range(expr).lo.value_or(-1) >= 0) return true;
   if (expr.is_constant() || term_count(expr) > kMaxWidth) return false;
   Expr bounded = replace_by_bounds(expr, false, depth);
-  if (!(bounded == expr) && range(bounded).lo.value_or(-1) >= 0) return true;
-  return depth < kMaxProofDepth && non_negative_by_case(expr, depth);
+  bool is_new = !(bounded == expr);
+  if (is_new && range(bounded).lo.value_or(-1) >= 0) return true;
+  if (depth >= kMaxProofDepth) return false;
+  return non_negative_by_case(expr, depth) || (is_new && non_negative_by_case(bounded, depth));
 }
 
 // Term by term: the divisor's factors are among the term's, and its constant divides what is left.

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
-from kerf import _core, debug, saved
+from kerf import _core, debug, eager_random, saved
 from kerf.decomp import decompositions
 from kerf.errors import UserError
 from kerf.fx_import import CannotImport, ImportedGraph, import_graph
@@ -50,14 +50,18 @@ def kerf_backend(
     def compiler(kind: str) -> Callable[..., Any]:
         return functools.partial(_compile_traced, name=f"graph {graph} {kind}", kind=kind, options=chosen)
 
-    return aot_autograd(
-        fw_compiler=compiler("forward"),
-        bw_compiler=compiler("backward"),
-        inference_compiler=compiler("inference"),
-        decompositions=decompositions(),
-        partition_fn=functools.partial(partition, chosen.partition),
-        keep_inference_input_mutations=True,
-    )(gm, example_inputs)
+    partition_fn = functools.partial(partition, chosen.partition)
+    if chosen.fallback_random:
+        partition_fn = functools.partial(eager_random.partition_draws, partition_fn)
+    with eager_random.keep_draws(chosen.fallback_random):
+        return aot_autograd(
+            fw_compiler=compiler("forward"),
+            bw_compiler=compiler("backward"),
+            inference_compiler=compiler("inference"),
+            decompositions=decompositions(),
+            partition_fn=partition_fn,
+            keep_inference_input_mutations=True,
+        )(gm, example_inputs)
 
 
 def compile_graph(
@@ -87,10 +91,14 @@ def _compile_traced(
 ) -> Callable[..., Any]:
     start = time.perf_counter()
     correct_side_dtypes(gm)
+    if options.fallback_random:
+        eager_random.scale_as_eager(gm)
     any_strides = saved.positions(gm) if kind == "forward" else frozenset()
     strides = saved.chosen_strides(gm, example_inputs) if kind == "backward" else {}
     try:
-        imported = import_graph(gm, any_strides, strides)
+        imported = import_graph(
+            gm, any_strides=any_strides, strides=strides, fallback_random=options.fallback_random
+        )
     except CannotImport as reason:
         return _run_by_torch(gm, name, kind, str(reason))
     import_seconds = time.perf_counter() - start
@@ -125,7 +133,6 @@ def _operator_name(op: str, imported: ImportedGraph) -> str:
 
 def _compile_imported(imported: ImportedGraph, name: str, options: Options) -> _core.CompiledGraph:
     core_options = _core.CompileOptions()
-    core_options.fallback_random = options.fallback_random
     core_options.use_cache = (
         options.cache and not imported.functions
     )  # a plan on disk cannot hold Python functions

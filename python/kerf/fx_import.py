@@ -17,6 +17,7 @@ import torch
 from torch import fx
 
 from kerf import _core
+from kerf.eager_random import is_random
 from kerf.errors import KerfError, UserError
 from kerf.extern import ComputedSlot, PythonCall, Slot
 from kerf.sizes import NoIndexText, SizeTable, UnknownSize, is_size
@@ -61,29 +62,38 @@ class ImportedGraph:
 
 def import_graph(
     gm: fx.GraphModule,
+    *,
     any_strides: Container[int] = (),
     strides: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+    fallback_random: bool = False,
 ) -> ImportedGraph:
     """Imports `gm`, whose nodes carry fake values in meta["val"].
 
     Args:
+        gm: the graph.
         any_strides: positions of results whose strides need not be those that tracing saw.
         strides: those of arguments that come with others than tracing saw, by position.
+        fallback_random: every random operator is called as the library has it.
 
     Raises:
         UserError: a tensor is not on the CPU, or not strided.
         CannotImport: see there.
     """
-    return _Importer(gm, any_strides, strides).run()
+    return _Importer(gm, any_strides, strides, fallback_random).run()
 
 
 class _Importer:
     def __init__(
-        self, gm: fx.GraphModule, any_strides: Container[int], strides: Mapping[int, tuple[int, ...]]
+        self,
+        gm: fx.GraphModule,
+        any_strides: Container[int],
+        strides: Mapping[int, tuple[int, ...]],
+        fallback_random: bool,
     ) -> None:
         self.gm = gm
         self.any_strides = any_strides
         self.strides = strides
+        self.fallback_random = fallback_random
         self.builder = _core.GraphBuilder()
         self.sizes = SizeTable(self.builder)
         self.placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
@@ -181,7 +191,7 @@ class _Importer:
             raise CannotImport(f"{node.target} has an effect besides its results")
         results = [None if leaf is None else self.type_of(leaf) for leaf in _tensors(value)]
         values = self.build(node, results)
-        return _structure(value, iter(values))
+        return _structure(value, iter(values)) if values else None
 
     def build(self, node: fx.Node, results: list[Any]) -> list[Any]:
         source = self.sources.of(node)
@@ -193,7 +203,12 @@ class _Importer:
             arguments, keyword_only = self.schema_arguments(node)
         except _NotRepresentable as error:
             return self.call_python(node, results, f"{node.target}: {error}", source)
-        return self.builder.call(str(node.target), arguments, keyword_only, results, source)
+        obstacle = ""
+        if self.fallback_random and is_random(node.target):
+            obstacle = "random values as eager's: option fallback_random"
+            if not node.users:
+                results = []  # called for what it does to the generator
+        return self.builder.call(str(node.target), arguments, keyword_only, results, source, obstacle)
 
     def schema_arguments(self, node: fx.Node) -> tuple[list[Any], list[str]]:
         """All arguments of the schema in order, defaults filled in, and the names of the keyword-only."""

@@ -18,7 +18,7 @@ class Options:
     """What a compile may be told.
 
     Attributes:
-        fallback_random: random values and generator state equal eager's. Not carried out yet.
+        fallback_random: random values and generator state equal eager's; random operators are not compiled.
         cache: keep plans and kernels on disk. Not carried out yet.
         opt_level: 0 or 2, code generation of LLVM.
         partition: how a joint graph is cut into forward and backward, "default" or "min_cut".

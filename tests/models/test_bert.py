@@ -117,6 +117,25 @@ def test_train_with_dropout():
     assert train() == losses
 
 
+def test_train_with_dropout_of_eager():
+    """With fallback_random all three draw the same masks, in float64 too: every step is judged as usual."""
+    eager = _model(TINY, dropout=0.1)
+    ours, referee = copy.deepcopy(eager), copy.deepcopy(eager).double()
+    compiled = torch.compile(ours, backend="kerf", options={"fallback_random": True})
+    optimizer = torch.optim.AdamW(eager.parameters(), lr=1e-3)
+    for step in range(5):
+        ours.load_state_dict(eager.state_dict())
+        referee.load_state_dict(eager.state_dict())
+        runs, states = [], []
+        for model, call in ((referee, referee), (ours, compiled), (eager, eager)):
+            torch.manual_seed(step)
+            runs.append(_gradients(model, call, _batch(step)))
+            states.append(torch.get_rng_state())
+        assert all(torch.equal(state, states[-1]) for state in states)
+        assert_close(runs[1], [runs[2]], runs[0])
+        optimizer.step()
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_infer(dynamic):
     model = _model(TINY).eval()

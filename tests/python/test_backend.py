@@ -1,6 +1,8 @@
 """Small functions against eager, through torch.compile: values, gradients, mutations, aliasing, geometry."""
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import kerf
 import pytest
@@ -197,6 +199,40 @@ def test_results_that_alias_each_other():
     assert copy.abs().sum() > 0
 
 
+def test_results_that_alias_each_other_in_a_layout_of_eager() -> None:
+    """The value that they are views of is not row-major in eager."""
+
+    def function(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        t = a - a
+        return t[..., 1:-1], t, t.t().reshape(-1), t[1:, None]
+
+    _assert_one_memory(function, torch.randn(8, 4).t())
+
+
+def test_results_that_alias_each_other_and_are_constant_or_flipped() -> None:
+    def constant(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        zeros = torch.zeros_like(a)
+        return zeros, zeros[1:]
+
+    def flipped(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        turned = (a - a).flip(0)
+        return turned[None], turned[..., 1:]
+
+    _assert_one_memory(constant, torch.randn(3, 4))
+    _assert_one_memory(flipped, torch.randn(3, 4))
+
+
+def _assert_one_memory(function: Callable[..., Any], x: torch.Tensor) -> None:
+    results = torch.compile(function, backend="kerf")(x)
+    assert len({r.untyped_storage().data_ptr() for r in results}) == 1
+    geometry = [(r.shape, r.stride(), r.storage_offset()) for r in results]
+    assert geometry == [(r.shape, r.stride(), r.storage_offset()) for r in function(x)]
+    results[0].fill_(0)
+    results[1].fill_(3)
+    assert all(torch.equal(r, torch.where(r == 0, 0.0, 3.0)) for r in results)
+    assert (results[0] == 3).any()
+
+
 def test_results_do_not_change_with_the_next_call():
     compiled = torch.compile(lambda x: (x + 1, torch.relu(x @ x)), backend="kerf")
     x = torch.randn(4, 4)
@@ -240,6 +276,15 @@ def test_dynamic_gradients():
         train=True,
         dynamic=True,
     )
+
+
+def test_dynamic_diagonal_of_an_expanded_input() -> None:
+    """The caller gets a view of its own tensor at the right offset."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.expand(3, *x.shape).diagonal(1, 0, -1).select(1, -1)
+
+    compare(function, torch.randn(2, 7), dynamic=True, calls=[(torch.randn(4, 8),)])
 
 
 def test_size_arithmetic():

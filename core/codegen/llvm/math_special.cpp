@@ -24,7 +24,7 @@ Quadrant reduce(Builder& b, const Operand& x) {
   return {b.convert("fptosi", n, Prim::i32, "quadrant"), r};
 }
 
-// sin(x + shift pi/2) for moderate x.
+// sin(x + shift pi/2) for moderate x. The reduction loses the sign of a zero.
 Operand sine(Builder& b, const Operand& x, int shift) {
   Quadrant q = reduce(b, x);
   Operand square = b.binary("fmul", q.r, q.r, "r2");
@@ -37,7 +37,8 @@ Operand sine(Builder& b, const Operand& x, int shift) {
     return b.compare("icmp ne", kept, int_constant(Prim::i32, 0), "bit");
   };
   Operand chosen = b.select(bit(1), c, sin, "chosen");
-  return b.select(bit(2), b.unary("fneg", chosen), chosen, shift ? "cos" : "sin");
+  Operand result = b.select(bit(2), b.unary("fneg", chosen), chosen, shift ? "cos" : "sin");
+  return shift ? result : b.select(b.compare("fcmp oeq", x, real(0)), x, result, "sin");
 }
 
 // Large arguments are rare: when a lane holds one (or inf), libm computes the whole vector.

@@ -79,6 +79,15 @@ TEST_CASE("proofs with symbolic extents") {
   CHECK_FALSE(provably_equal(s("16*(n // 16)"), s.n, s.facts));
 }
 
+TEST_CASE("proofs with an extent that is a minimum") {
+  Setting s;
+  Expr k = s.context.symbol("k", SymbolKind::axis);
+  s.facts.set_extent(k, s("min(n - 1, 3)"));
+  CHECK(provably_less(s("k + 1"), s.n, s.facts));
+  CHECK(provably_less(s("k"), s("3"), s.facts));
+  CHECK_FALSE(provably_less(s("k + 2"), s.n, s.facts));
+}
+
 TEST_CASE("divisibility") {
   Setting s;
   CHECK(provably_divides(s("m"), s("64*m"), s.facts));

@@ -1,0 +1,96 @@
+"""Unary operations at zeros of both signs, infinities, NaN, subnormals and the largest numbers.
+
+Every result must be of the kind (NaN, infinity, zero, with its sign) that eager gives in its vector loop
+or in its scalar tail, or that float64 rounds to: these differ where eager overflows early. Where eager's
+result and ours are below the smallest normal number, only those of zeros are compared: eager flushes some.
+"""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+NAMES = """
+    acos acosh asin asinh atan atanh cos cosh erf erfc erfinv exp exp2 expm1 lgamma log log10 log1p
+    log2 neg abs reciprocal rsqrt sigmoid sign sgn sin sinh sqrt tan tanh floor ceil round trunc
+    frac square relu logit nan_to_num sinc deg2rad digamma
+"""
+ACTIVATIONS = """
+    silu gelu mish softplus hardswish hardsigmoid elu selu celu leaky_relu logsigmoid tanhshrink
+    softsign relu6 hardtanh hardshrink softshrink
+"""
+
+OPERATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = (
+    {name: getattr(torch, name) for name in NAMES.split()}
+    | {name: getattr(F, name) for name in ACTIVATIONS.split()}
+    | {f"power {p}": lambda x, p=p: x**p for p in (2, 3, 0.5, -0.5, -1, -2, 1.7, 0.0)}
+    | {
+        "2 ** x": lambda x: 2.0**x,
+        "gelu by tanh": lambda x: F.gelu(x, approximate="tanh"),
+        "logit(eps)": lambda x: torch.logit(x, 0.1),
+        "threshold": lambda x: F.threshold(x, 0.1, 2.0),
+        "fmod": lambda x: torch.fmod(x, 1.5),
+        "remainder": lambda x: torch.remainder(x, 1.5),
+        "reciprocals of sin": lambda x: 1 / torch.sin(x),
+    }
+)
+
+
+def _values(dtype: torch.dtype, largest: float) -> torch.Tensor:
+    info = torch.finfo(dtype)
+    sizes = [0.0, math.inf, info.max, info.tiny, info.smallest_normal / 2, info.smallest_normal * info.eps]
+    sizes += [
+        info.eps,
+        1e-3,
+        0.3,
+        0.5,
+        0.7,
+        1,
+        1.5,
+        2.5,
+        3,
+        5.5,
+        6,
+        10,
+        13.5,
+        20,
+        50,
+        88.8,
+        104,
+        710,
+        745,
+        6e4,
+    ]
+    values = torch.tensor([s * v for v in sizes for s in (1, -1)] + [math.nan], dtype=torch.float64).to(dtype)
+    return values[~(values.abs() > largest)]
+
+
+def _kind(values: torch.Tensor) -> torch.Tensor:
+    """0 is NaN, 1 zero, 2 finite, 3 infinite; negative with the sign."""
+    size = torch.where(values == 0, 1, torch.where(values.isinf(), 3, 2))
+    return torch.where(values.isnan(), 0, torch.where(torch.signbit(values), -size, size))
+
+
+def _faults(name: str, x: torch.Tensor, got: torch.Tensor) -> list[str]:
+    operation, info = OPERATIONS[name], torch.finfo(got.dtype)
+    eager, referee = operation(x), operation(x.double())
+    tail = torch.cat([operation(one) for one in x.split(1)])
+    right_kind = torch.stack([_kind(got) == _kind(c) for c in (eager, tail, referee.to(x.dtype))]).any(0)
+    error, eagers_error = (got.double() - referee).abs(), (eager.double() - referee).abs()
+    allowed = 4 * eagers_error + 8 * info.eps * referee.abs().clamp(min=info.smallest_normal)
+    finite = got.isfinite() & eager.isfinite() & referee.isfinite()
+    flushed = (got.abs() < info.smallest_normal) & (eager.abs() < info.smallest_normal) & (x != 0)
+    wrong = (~right_kind | (finite & (error > allowed))) & ~flushed
+    return [f"{name}({a}) = {b}" for a, b in zip(x[wrong], got[wrong], strict=True)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_special_values(dtype: torch.dtype) -> None:
+    names = [name for name in OPERATIONS if not (name == "digamma" and dtype == torch.float16)]
+    compiled = torch.compile(lambda x: [OPERATIONS[name](x) for name in names], backend="kerf")
+    moderate = _values(dtype, 1e4)
+    for x in (moderate.repeat(3), _values(dtype, math.inf).repeat(3), moderate[:2]):
+        faults = [_faults(name, x, got) for name, got in zip(names, compiled(x), strict=True)]
+        assert not sum(faults, [])
