@@ -11,6 +11,7 @@ from torch._functorch import partitioners
 
 from kerf import debug
 from kerf.joint import NotDescribable, describe, is_random, is_repeated
+from kerf.share import share_equal_nodes
 
 _TORCHS: dict[str, Callable[..., Any]] = {
     "default": partitioners.default_partition,
@@ -61,6 +62,7 @@ def _cut(
         NotDescribable: the core finds no cut, or this torch splits joint graphs by another function.
     """
     joint.graph.eliminate_dead_code()
+    share_equal_nodes(joint)
     cut = describe(joint, num_fwd_outputs, static).cut()
     if isinstance(cut, str):
         raise NotDescribable(cut)
