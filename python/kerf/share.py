@@ -1,6 +1,7 @@
 """Equal nodes of a joint graph become one, so that a value is kept once and not under two names.
 
-Models compute the same mask in every layer, and tracing writes the same view in forward and backward.
+Models compute the same mask in every layer, tracing writes the same view in forward and backward, and
+dropout of probability 0 is a copy.
 """
 
 import operator
@@ -17,7 +18,7 @@ class _Unshared(Exception):
 
 
 def share_equal_nodes(joint: fx.GraphModule) -> None:
-    """Replaces each node by the first one that computes the same.
+    """Replaces each node by the first one that computes the same, and mere copies by what they copy.
 
     Not replaced: random nodes and writes; what reads an argument that is written to; what shares memory with
     a result, as a caller may tell two results apart by writing to one. Checkpointed regions share nothing.
@@ -38,6 +39,8 @@ def share_equal_nodes(joint: fx.GraphModule) -> None:
         except _Unshared:
             continue
         same = first.setdefault(key, node)
+        if _is_mere_copy(node) and _memory(node.args[0]) not in results:
+            same = node.args[0]
         if same is not node:
             node.replace_all_uses_with(same)
             joint.graph.erase_node(node)
@@ -47,6 +50,18 @@ def _is_write(node: fx.Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
+def _is_mere_copy(node: fx.Node) -> bool:
+    """Whether a node copies a tensor, without another layout or dtype; the graph is functional."""
+    if node.target is not torch.ops.aten.clone.default or _checkpoint(node) != _checkpoint(node.args[0]):
+        return False
+    copied, source = node.meta["val"], node.args[0].meta["val"]
+    return copied.stride() == source.stride() and not (source.is_conj() or source.is_neg())
+
+
+def _checkpoint(node: fx.Node) -> Any:
+    return node.meta.get("recompute"), node.meta.get("ac_graph_id")
+
+
 def _memory(node: fx.Node) -> Any:
     """What identifies the storage of a tensor; the node itself for anything else."""
     value = node.meta.get("val")
@@ -54,8 +69,7 @@ def _memory(node: fx.Node) -> Any:
 
 
 def _key(node: fx.Node) -> Any:
-    meta = node.meta
-    marks = meta.get("recompute"), meta.get("ac_graph_id"), meta.get("saved_tensor_with_no_vc_check", False)
+    marks = _checkpoint(node), node.meta.get("saved_tensor_with_no_vc_check", False)
     return node.target, _frozen(node.args), _frozen(node.kwargs), marks
 
 

@@ -115,6 +115,18 @@ def test_equal_values_are_kept_once_but_equal_results_stay_apart():
         assert torch.equal(first.clone(), second.clone())
 
 
+def test_mere_copies_are_not_kept_beside_what_they_copy():
+    def function(x, w, v):
+        y = torch.relu(x @ w)
+        return F.dropout(y, 0.0) @ v, y.clone(), x.clone()
+
+    compare(function, _leaf(8, 4), _leaf(4, 16), _leaf(16, 2), train=True)
+    torch._dynamo.reset()
+    arguments = torch.randn(8, 4), _leaf(4, 16), _leaf(16, 2)
+    compiled = torch.compile(lambda x, w, v: function(x, w, v)[0].sum(), backend="kerf")
+    assert _kept(compiled(*arguments)) == [(8, 4), (8, 16), (16, 2)]
+
+
 # Arguments that the forward pass writes to
 
 
