@@ -20,7 +20,15 @@ void add(JointGraph& graph, partition::Source source, partition::Form form, std:
   for (uint32_t operand : operands)
     CHECK(operand < graph.nodes.size(), "node {} reads {}, which is not before it", graph.nodes.size(),
           operand);
-  graph.nodes.push_back({source, form, std::move(op), std::move(operands), bytes, flags, region});
+  graph.nodes.push_back({source, form, std::move(op), std::move(operands), bytes, flags, region, {}});
+}
+
+void set_recipe(JointGraph& graph, uint32_t node, std::vector<uint32_t> recipe) {
+  CHECK(node < graph.nodes.size(), "node {} of {}", node, graph.nodes.size());
+  for (uint32_t operand : recipe)
+    CHECK(operand < graph.nodes.size(), "recipe of node {} reads {} of {}", node, operand,
+          graph.nodes.size());
+  graph.nodes[node].recipe = std::move(recipe);
 }
 
 // The cut, or the reason why there is none.
@@ -48,10 +56,12 @@ void bind_partition(nb::module_& module) {
   nb::class_<partition::Cut>(module, "Cut", "What the forward pass keeps, and what both passes compute.")
       .def_ro("kept", &partition::Cut::kept)
       .def_ro("repeated", &partition::Cut::repeated)
+      .def_ro("forward", &partition::Cut::forward)
       .def_ro("kept_bytes", &partition::Cut::kept_bytes);
   auto joint = nb::class_<JointGraph>(module, "JointGraph", "Nodes of a joint graph, operands first.")
                    .def(nb::init<>())
                    .def("add", &add)
+                   .def("set_recipe", &set_recipe)
                    .def_rw("forward_outputs", &JointGraph::forward_outputs)
                    .def_rw("backward_outputs", &JointGraph::backward_outputs)
                    .def("cut", &cut, "A Cut, or the reason why there is none.");

@@ -44,11 +44,20 @@ std::vector<bool> needed_backward(const JointGraph& graph, const Roles& roles) {
   return needed;
 }
 
-// Of the nodes in question: those from which something needed is computed.
+// What is needed, and all that it can be computed again from.
 std::vector<bool> leads_to(const JointGraph& graph, std::vector<bool> needed) {
-  for (size_t i = graph.nodes.size(); i-- > 0;)
-    if (needed[i])
-      for (uint32_t operand : graph.nodes[i].operands) needed[operand] = true;
+  std::vector<uint32_t> open;
+  for (uint32_t i = 0; i < graph.nodes.size(); ++i)
+    if (needed[i]) open.push_back(i);
+  while (!open.empty()) {
+    uint32_t node = open.back();
+    open.pop_back();
+    for (uint32_t operand : graph.nodes[node].repeat_operands()) {
+      if (needed[operand]) continue;
+      needed[operand] = true;
+      open.push_back(operand);
+    }
+  }
   return needed;
 }
 
@@ -68,7 +77,7 @@ FlowNetwork make_network(const JointGraph& graph, const Roles& roles, const std:
     if (int64_t repeat = repeat_price(graph, roles, i)) network.add_edge(kStart, in_of(i), repeat);
     network.add_edge(in_of(i), out_of(i), keep_price(graph, roles, i));
     if (needed[i]) network.add_edge(out_of(i), kEnd, kUnbounded);
-    for (uint32_t operand : node.operands) network.add_edge(out_of(operand), in_of(i), kUnbounded);
+    for (uint32_t operand : node.repeat_operands()) network.add_edge(out_of(operand), in_of(i), kUnbounded);
   }
   return network;
 }
@@ -86,10 +95,12 @@ Result<Cut> cut_joint_graph(const JointGraph& given) {
   std::vector<bool> right = network.sink_side(kEnd);
   Cut cut;
   for (uint32_t i = 0; i < graph.nodes.size(); ++i) {
-    if (!involved[i]) continue;
     const JointNode& node = graph.nodes[i];
+    if (roles.in_forward[i]) cut.forward.push_back(i);
+    if (!involved[i]) continue;
     if (right[in_of(i)]) {
-      if (roles.in_forward[i] && node.source == Source::call) cut.repeated.push_back(i);
+      if (node.source == Source::call && (roles.in_forward[i] || !node.recipe.empty()))
+        cut.repeated.push_back(i);
     } else if (right[out_of(i)]) {
       cut.kept.push_back(i);
       if (!node.has(kStatic)) cut.kept_bytes += node.bytes;

@@ -5,7 +5,7 @@
 // The choice is a minimum cut. A node v becomes two vertices; each edge is a price paid if it is cut:
 //   start -> v.in    repeat(v): v is computed in the backward pass
 //   v.in -> v.out    keep(v): v is computed in the forward pass only, and kept
-//   v.out -> u.in    unbounded: who computes u in the backward pass has v there
+//   v.out -> u.in    unbounded: who computes u in the backward pass has v there (u's recipe, if it has one)
 //   v.out -> end     unbounded, where the gradients themselves need v
 // Left of the cut is what the backward pass never sees. So the sum of prices over kept and repeated values is least
 // among all choices; prices.def says what they weigh. Example: y = exp(x) * w with x from a matrix product, 4 KB each.
@@ -22,7 +22,8 @@ namespace kerf::partition {
 
 struct Cut {
   std::vector<uint32_t> kept;      // nodes, ascending; arguments among them
-  std::vector<uint32_t> repeated;  // in both passes, ascending
+  std::vector<uint32_t> repeated;  // in both passes or by recipe, ascending
+  std::vector<uint32_t> forward;   // needed by the forward pass itself, ascending
   int64_t kept_bytes = 0;          // without static arguments
 };
 

@@ -40,7 +40,12 @@ struct JointNode {
   int64_t bytes = 0;  // of all its results, at the traced sizes
   uint32_t flags = 0;
   int64_t region = -1;  // number of the checkpointed region it was traced in
+  // What one pointwise pass computes it again from, where that is not the call itself: the result of a norm from its
+  // input and statistics, that of a dropout from its mask. Any nodes that do not depend on this one; empty: no other way.
+  std::vector<uint32_t> recipe = {};
 
+  // What has to be there for the node to be computed again.
+  const std::vector<uint32_t>& repeat_operands() const { return recipe.empty() ? operands : recipe; }
   bool has(Flag flag) const { return flags & flag; }
 };
 

@@ -144,6 +144,13 @@ bool stays_backward(const Roles& roles, const JointNode& node, uint32_t id) {
   return !roles.in_forward[id] && node.has(kTracedBackward) && (node.has(kRandom) || node.has(kMutates));
 }
 
+// In the backward pass, after the forward pass has written to an argument.
+bool sees_another_value(const JointGraph& graph, const Roles& roles, uint32_t id) {
+  const JointNode& node = graph.nodes[id];
+  if (node.recipe.empty()) return roles.reads_written[id];
+  return std::ranges::any_of(node.recipe, [&](uint32_t o) { return roles.written[o]; });
+}
+
 // A view that shows as much as its base, or more: keeping the base is at least as good.
 bool shows_all(const JointGraph& graph, const JointNode& view) {
   const JointNode* base = &graph.nodes[view.operands[0]];
@@ -188,9 +195,11 @@ int64_t repeat_price(const JointGraph& graph, const Roles& roles, uint32_t id) {
   if (node.source == Source::constant || node.has(kMustRepeat)) return 0;
   if (node.has(kForwardOnly) || node.has(kMustKeep)) return kUnbounded;
   if (stays_backward(roles, node, id)) return 0;
-  if (node.has(kRandom) || node.has(kMutates) || roles.reads_written[id]) return kUnbounded;
+  if (node.recipe.empty() && (node.has(kRandom) || node.has(kMutates))) return kUnbounded;
+  if (sees_another_value(graph, roles, id)) return kUnbounded;
   if (!roles.in_forward[id]) return 0;  // not done twice
   int64_t work = node.op == "size" || is_getitem(node) ? 0 : work_price(graph, node);
+  if (!node.recipe.empty()) work = node.bytes * k_recipe;
   bool written_out = roles.read_whole_backward[id] && node.form == Form::tensor && !is_view(roles, id);
   return std::min(kUnbounded, work + (written_out ? node.bytes * k_materialize : 0));
 }

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from kerf import _core
 from kerf.errors import KerfError
+from kerf.recipes import recipe_of
 
 _Source, _Form, _Joint = _core.JointSource, _core.JointForm, _core.JointGraph
 
@@ -59,6 +60,9 @@ def describe(joint: fx.GraphModule, num_fwd_outputs: int, static_inputs: set[int
         operands = [numbers[operand] for operand in node.all_input_nodes]
         region = node.meta.get("ac_graph_id", -1)
         described.add(source, form, _operator(node), operands, byte_count, flags, region)
+    for node, number in numbers.items():
+        if recipe := recipe_of(node):
+            described.set_recipe(number, [numbers[operand] for operand in recipe])
     return described
 
 

@@ -11,6 +11,7 @@ from torch._functorch import partitioners
 
 from kerf import debug
 from kerf.joint import NotDescribable, describe, is_random, is_repeated
+from kerf.recipes import apply_recipes
 from kerf.share import share_equal_nodes
 
 _TORCHS: dict[str, Callable[..., Any]] = {
@@ -71,6 +72,7 @@ def _cut(
     repeated = [nodes[i] for i in cut.repeated]
     sizes = [node for node in kept if not isinstance(node.meta["val"], torch.Tensor)]
     tensors = [node for node in kept if isinstance(node.meta["val"], torch.Tensor)]
+    apply_recipes(joint, repeated, {nodes[i] for i in cut.forward} | set(kept), num_fwd_outputs)
     forward, backward = _split(joint, tensors, sizes, num_fwd_outputs)
     if any(is_random(node) and is_repeated(node) for node in repeated):
         forward, backward = partitioners.functionalize_rng_ops(joint, forward, backward, len(sizes))

@@ -273,3 +273,44 @@ def test_constraints_are_reported():
     assert "neither kept nor computed again" in joint.cut()
     with pytest.raises(kerf.InternalError, match="which is not before it"):
         joint.add(source.call, form.tensor, "aten.mul.Tensor", [9], 16, 0, -1)
+
+
+# Recipes
+
+
+class ConvNet(torch.nn.Module):
+    def __init__(self, activation, affine: bool = True):
+        super().__init__()
+        torch.manual_seed(2)
+        self.first, self.second = torch.nn.Conv2d(3, 8, 3), torch.nn.Conv2d(8, 4, 1)
+        self.norm, self.last = torch.nn.BatchNorm2d(8, affine=affine), torch.nn.BatchNorm2d(4)
+        self.activation = activation
+
+    def forward(self, x):
+        return self.last(self.second(self.activation(self.norm(self.first(x)))))
+
+
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("activation", [F.silu, F.hardswish, F.relu, lambda v: v * torch.sigmoid(v) + v])
+def test_batch_norms_are_computed_again_from_their_statistics(activation, affine):
+    compare(ConvNet(activation, affine), _leaf(2, 3, 9, 9), train=True, calls=[(_leaf(2, 3, 9, 9),)])
+    torch._dynamo.reset()
+    kept = _kept(torch.compile(ConvNet(activation, affine), backend="kerf")(_leaf(2, 3, 9, 9)).sum())
+    assert kept.count((2, 8, 7, 7)) == 2  # the convolution's result, and the input of the next one
+    assert all(cut.by == "kerf" for cut in kerf.partitions())
+
+
+def test_dropout_is_computed_again_from_its_mask():
+    def function(x, w):
+        return torch.sin(F.dropout(x @ w, 0.25))
+
+    x, w = _leaf(64, 32), _leaf(32, 48)
+    result = torch.compile(function, backend="kerf")(x, w)
+    node = result.grad_fn
+    kinds = sorted(str(t.dtype) for t in node.saved_tensors if t.shape == (64, 48))
+    assert kinds == ["torch.bool", "torch.float32"]
+    result.sum().backward()
+    with torch.no_grad():
+        product = x @ w
+        mask = (result != 0).float() / 0.75
+        torch.testing.assert_close(w.grad, x.T @ (torch.cos(product * mask) * mask), rtol=1e-4, atol=1e-4)

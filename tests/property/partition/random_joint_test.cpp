@@ -37,6 +37,7 @@ JointGraph random_joint(std::mt19937& random, uint32_t forward_calls) {
     if (below(16) == 0) node.flags = kMustKeep;
     if (below(16) == 0) node.flags = kMustRepeat;
     if (below(16) == 0) node.flags = kRandom;
+    if (below(8) == 0) node.recipe = {below(2), node.operands[0]};
     graph.nodes.push_back(std::move(node));
   }
   uint32_t last = static_cast<uint32_t>(graph.nodes.size() - 1), gradient = 2;
@@ -66,7 +67,7 @@ std::optional<int64_t> price_of(const JointGraph& graph, const Roles& roles,
       sum += keep_price(graph, roles, i);
     } else {
       if (!roles.needs_tangent[i]) sum += repeat_price(graph, roles, i);
-      if (!std::ranges::all_of(node.operands, there)) return std::nullopt;
+      if (!std::ranges::all_of(node.repeat_operands(), there)) return std::nullopt;
     }
     if (sum >= kUnbounded) return std::nullopt;
   }
@@ -84,7 +85,7 @@ std::vector<Choice> choices_of(const JointGraph& graph, const Cut& cut) {
 void add_backward_only(const JointGraph& graph, const Roles& roles, std::vector<Choice>& choices) {
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     if (!roles.needs_tangent[i] && choices[i] != Choice::repeated) continue;
-    for (uint32_t operand : graph.nodes[i].operands)
+    for (uint32_t operand : graph.nodes[i].repeat_operands())
       if (!roles.needs_tangent[operand] && choices[operand] == Choice::absent && !roles.in_forward[operand])
         choices[operand] = Choice::repeated;
   }
@@ -120,7 +121,7 @@ std::vector<Choice> keep_what_is_read(const JointGraph& graph, const Roles& role
       choices[i] = keeps ? Choice::kept : Choice::repeated;
       if (keeps) continue;
     }
-    for (uint32_t operand : graph.nodes[i].operands) needed[operand] = true;
+    for (uint32_t operand : graph.nodes[i].repeat_operands()) needed[operand] = true;
   }
   return choices;
 }

@@ -1,13 +1,10 @@
 #pragma once
 // Hand-made joint graphs: a node a line.
 #include <algorithm>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "partition/cut.h"
-#include "partition/max_flow.h"
-#include "partition/price.h"
 
 namespace kerf::partition::testing {
 
@@ -58,30 +55,5 @@ struct Joint {
     return kept;
   }
 };
-
-// Why what a cut says cannot be run; empty if it can: each value the backward pass needs is kept, or computed again
-// from values that are there.
-inline std::string flaw_of(const JointGraph& graph, const Cut& cut) {
-  Roles roles = roles_of(graph);
-  std::vector<bool> there(graph.nodes.size(), false), kept(graph.nodes.size(), false);
-  for (uint32_t i : cut.kept) kept[i] = true;
-  for (uint32_t i = 0; i < graph.nodes.size(); ++i) {
-    const JointNode& node = graph.nodes[i];
-    bool operands_there = std::ranges::all_of(node.operands, [&](uint32_t o) { return there[o]; });
-    if (roles.needs_tangent[i]) {
-      if (!operands_there) return "gradient " + std::to_string(i) + " lacks an operand";
-      there[i] = true;
-    } else {
-      bool again =
-          node.source != Source::argument && operands_there && repeat_price(graph, roles, i) < kUnbounded;
-      there[i] = kept[i] || node.source == Source::constant || again;
-      if (kept[i] && keep_price(graph, roles, i) >= kUnbounded)
-        return "kept " + std::to_string(i) + ", which cannot be";
-    }
-  }
-  for (uint32_t output : graph.backward_outputs)
-    if (!there[output]) return "result " + std::to_string(output) + " is not there";
-  return {};
-}
 
 }  // namespace kerf::partition::testing
