@@ -1,4 +1,5 @@
-// The module kerf._core: the graph builder, the compiler and compiled graphs. Nothing else in Kerf sees Python.
+// The module kerf._core: the graph builder, the cut of joint graphs, the compiler and compiled graphs. Nothing else
+// in Kerf sees Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -8,6 +9,7 @@
 #include "call.h"
 #include "errors.h"
 #include "graph_builder.h"
+#include "partition.h"
 
 namespace nb = nanobind;
 
@@ -93,6 +95,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);
   register_errors();
   bind_graph_builder(module);
+  bind_partition(module);
   bind_report(module);
   bind_options(module);
   bind_compiled_graph(module);

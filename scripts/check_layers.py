@@ -22,6 +22,7 @@ ALLOWED = {
     "ops": {"base"},
     "target": {"base", "sym"},
     "graph": _DATA,
+    "partition": _DATA | {"graph"},
     "loop": _DATA,
     "lower": _LOOPS | {"graph"},
     "axis": _LOOPS,
@@ -34,8 +35,8 @@ ALLOWED = {
     "runtime": {"base", "sym", "target"},
     "driver": _CODEGEN | {"graph", "lower", "sched", "runtime"},
     "tools": _CODEGEN | {"graph", "lower", "sched", "runtime", "driver"},
-    "bindings": _DATA | {"graph", "runtime", "driver"},
-    "tests": _CODEGEN | {"graph", "lower", "sched", "runtime", "driver"},
+    "bindings": _DATA | {"graph", "partition", "runtime", "driver"},
+    "tests": _CODEGEN | {"graph", "partition", "lower", "sched", "runtime", "driver"},
 }
 
 # Headers from outside that only these folders may see; the first match decides.

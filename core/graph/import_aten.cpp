@@ -33,6 +33,34 @@ const AtenRow* find_row(std::string_view op) {
   return found == kByOverload.end() ? nullptr : found->second;
 }
 
+// The family that a whole node counts to before it is expanded.
+Family family_of_composite(Op op) {
+  switch (op) {
+    case Op::gelu:
+    case Op::gelu_backward: return Family::pointwise;
+    case Op::embedding_backward: return Family::scatter;
+    case Op::native_dropout: return Family::random;
+    default: return Family::composite;
+  }
+}
+
+// Of every row, in the order of kRows.
+std::vector<OverloadFacts> section_facts() {
+  std::vector<OverloadFacts> facts;
+  OverloadFacts section{};
+  auto add = [&](const RowFields& row) {
+    OverloadFacts of_row = section;
+    if (section.family == Family::composite) of_row.family = family_of_composite(row.op);
+    if (section.cost == 0) of_row.cost = ops::info(row.scalar).cost;
+    facts.push_back(of_row);
+  };
+#define ATEN_SECTION(name, cost) section = {Family::name, cost};
+#define ATEN(overload, importer, ...) add({__VA_ARGS__});
+#include "graph/aten.def"
+#undef ATEN
+  return facts;
+}
+
 target::ExternArgument extern_argument(const Argument& argument, std::vector<ValueId>& operands) {
   target::ExternArgument out;
   if (const auto* tensor = std::get_if<ValueId>(&argument.value)) {
@@ -146,6 +174,13 @@ std::vector<ValueId> import_call(Builder& builder, const Call& call) {
     reason = fmt::format("{}: {}", call.op, values.reason());
   }
   return import_external(builder, call, reason);
+}
+
+std::optional<OverloadFacts> facts_of_overload(std::string_view op) {
+  static const std::vector<OverloadFacts> kFacts = section_facts();
+  const AtenRow* row = find_row(op);
+  if (!row) return std::nullopt;
+  return kFacts[static_cast<size_t>(row - kRows)];
 }
 
 std::vector<std::string> imported_overloads() {

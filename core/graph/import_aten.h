@@ -5,6 +5,7 @@
 // explicit here, so that the graph says just one thing one way.
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -34,6 +35,14 @@ struct Call {
 
 // Appends the nodes. The result count equals call.results.size().
 std::vector<ValueId> import_call(Builder& builder, const Call& call);
+
+// What a call comes to, known by its overload alone: the family of most of its work, and about how many vector
+// instructions an element costs.
+struct OverloadFacts {
+  Family family;
+  int cost;
+};
+std::optional<OverloadFacts> facts_of_overload(std::string_view op);  // none: no row
 
 // The overloads with a row, for the computed decomposition table and the docs.
 std::vector<std::string> imported_overloads();

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from torch._dynamo import register_backend
 
 from kerf.backend import kerf_backend
-from kerf.debug import Compilation, compilations, explain, reset, start_log
+from kerf.debug import Compilation, Partition, compilations, explain, partitions, reset, start_log
 from kerf.errors import InternalError, KerfError, RuntimeError, UserError
 from kerf.options import config
 
@@ -19,12 +19,14 @@ __all__ = [
     "Compilation",
     "InternalError",
     "KerfError",
+    "Partition",
     "RuntimeError",
     "UserError",
     "compilations",
     "config",
     "explain",
     "kerf_backend",
+    "partitions",
     "reset",
 ]
 

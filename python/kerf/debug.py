@@ -48,8 +48,30 @@ class Compilation:
     report: Any
 
 
+@dataclasses.dataclass(frozen=True)
+class Partition:
+    """One joint graph that was cut into forward and backward.
+
+    Attributes:
+        name: "graph 3".
+        by: the partitioner, see options.Options.
+        reason: why it is not the one that the options ask for; else empty.
+        nodes: nodes of the joint graph.
+        kept_bytes: what the forward pass keeps besides parameters; None if torch's partitioner cut.
+        seconds: the cut and the split into two graphs.
+    """
+
+    name: str
+    by: str
+    reason: str
+    nodes: int
+    kept_bytes: int | None
+    seconds: float
+
+
 _lock = threading.Lock()
 _compilations: list[Compilation] = []
+_partitions: list[Partition] = []
 _graph_count = 0
 
 
@@ -80,6 +102,19 @@ def record(compilation: Compilation) -> None:
         )
 
 
+def record_partition(cut: Partition) -> None:
+    """Adds a partition, and logs it."""
+    with _lock:
+        _partitions.append(cut)
+    log.info("%s: %d nodes cut by %s, %.3f s %s", cut.name, cut.nodes, cut.by, cut.seconds, cut.reason)
+
+
+def partitions() -> list[Partition]:
+    """The joint graphs cut by this process since the last reset, oldest first."""
+    with _lock:
+        return list(_partitions)
+
+
 def compilations() -> list[Compilation]:
     """The compilations of this process since the last reset, oldest first."""
     with _lock:
@@ -87,10 +122,11 @@ def compilations() -> list[Compilation]:
 
 
 def reset() -> None:
-    """Forgets the compilations; compiled functions keep working."""
+    """Forgets compilations and partitions; compiled functions keep working."""
     global _graph_count
     with _lock:
         _compilations.clear()
+        _partitions.clear()
         _graph_count = 0
 
 

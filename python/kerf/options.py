@@ -10,7 +10,7 @@ from kerf.errors import UserError
 # torch's own names, so that a program may change its backend only; on the CPU they all mean the same.
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
-PARTITIONERS = ("default", "min_cut")
+PARTITIONERS = ("kerf", "default", "min_cut")
 
 
 @dataclasses.dataclass
@@ -21,7 +21,8 @@ class Options:
         fallback_random: random values and generator state equal eager's; random operators are not compiled.
         cache: keep plans and kernels on disk. Not carried out yet.
         opt_level: 0 or 2, code generation of LLVM.
-        partition: how a joint graph is cut into forward and backward, "default" or "min_cut".
+        partition: who cuts a joint graph into forward and backward: "kerf", or torch's "default" (keeps what
+            eager keeps) or "min_cut".
         dump: folder for the text of every stage; None writes nothing. Default: the variable KERF_DUMP.
         keep_text: keep kernel texts for `kerf.compilations()`.
     """
@@ -29,7 +30,7 @@ class Options:
     fallback_random: bool = False
     cache: bool = True
     opt_level: int = 2
-    partition: str = "default"
+    partition: str = "kerf"
     dump: str | None = dataclasses.field(default_factory=lambda: os.environ.get("KERF_DUMP") or None)
     keep_text: bool = False
 

@@ -1,16 +1,22 @@
 """The cut of a joint graph into forward and backward, and traced metadata that must be right before it."""
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
+from torch._functorch import partitioners
 
-_PARTITIONERS: dict[str, Callable[..., Any]] = {
-    "default": default_partition,
-    "min_cut": min_cut_rematerialization_partition,
+from kerf import debug
+from kerf.joint import NotDescribable, describe, is_random, is_repeated
+from kerf.recipes import apply_recipes
+from kerf.share import share_equal_nodes
+
+_TORCHS: dict[str, Callable[..., Any]] = {
+    "default": partitioners.default_partition,
+    "min_cut": partitioners.min_cut_rematerialization_partition,
 }
 
 _NORMS = {
@@ -24,11 +30,99 @@ _NORMS = {
 
 
 def partition(
-    name: str, joint: fx.GraphModule, inputs: Any, **kwargs: Any
+    option: str, graph: str, joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **kwargs: Any
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Cuts `joint` by the partitioner `name` of options.PARTITIONERS."""
+    """Cuts `joint` by the partitioner `option` of options.PARTITIONERS.
+
+    What the core's cut cannot do is done by torch's default partitioner; the record has the reason.
+    """
     correct_side_dtypes(joint)
-    return _PARTITIONERS[name](joint, inputs, **kwargs)
+    start = time.perf_counter()
+    reason, kept_bytes = "", None
+    by = option
+    try:
+        if option == "kerf":
+            static = set(kwargs.get("static_lifetime_input_indices") or ())
+            modules, kept_bytes = _cut(joint, num_fwd_outputs, static)
+    except NotDescribable as error:
+        by, reason = "default", str(error)
+        debug.log.info("%s is cut by torch's default partitioner: %s", graph, reason)
+    if by != "kerf":
+        modules = _TORCHS[by](joint, inputs, num_fwd_outputs=num_fwd_outputs, **kwargs)
+    seconds = time.perf_counter() - start
+    debug.record_partition(debug.Partition(graph, by, reason, len(joint.graph.nodes), kept_bytes, seconds))
+    return modules
+
+
+def _cut(
+    joint: fx.GraphModule, num_fwd_outputs: int, static: set[int]
+) -> tuple[tuple[fx.GraphModule, fx.GraphModule], int]:
+    """The two graphs, and the bytes kept besides parameters.
+
+    Raises:
+        NotDescribable: the core finds no cut, or this torch splits joint graphs by another function.
+    """
+    joint.graph.eliminate_dead_code()
+    share_equal_nodes(joint)
+    cut = describe(joint, num_fwd_outputs, static).cut()
+    if isinstance(cut, str):
+        raise NotDescribable(cut)
+    nodes = list(joint.graph.nodes)
+    kept = [nodes[i] for i in cut.kept]
+    repeated = [nodes[i] for i in cut.repeated]
+    sizes = [node for node in kept if not isinstance(node.meta["val"], torch.Tensor)]
+    tensors = [node for node in kept if isinstance(node.meta["val"], torch.Tensor)]
+    apply_recipes(joint, repeated, {nodes[i] for i in cut.forward} | set(kept), num_fwd_outputs)
+    forward, backward = _split(joint, tensors, sizes, num_fwd_outputs)
+    if any(is_random(node) and is_repeated(node) for node in repeated):
+        forward, backward = partitioners.functionalize_rng_ops(joint, forward, backward, len(sizes))
+    repeat_late(backward)
+    return (forward, backward), cut.kept_bytes
+
+
+def _split(
+    joint: fx.GraphModule, tensors: list[fx.Node], sizes: list[fx.Node], num_fwd_outputs: int
+) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """Splits by torch's own function, which knows what AOTAutograd expects; it puts all sizes that the
+    backward graph needs into `sizes`.
+    """
+    try:
+        split = partitioners._extract_fwd_bwd_modules
+        return split(joint, tensors, saved_sym_nodes=sizes, num_fwd_outputs=num_fwd_outputs)
+    except (AttributeError, TypeError) as error:
+        raise NotDescribable(f"torch {torch.__version__} splits joint graphs otherwise: {error}") from error
+
+
+def repeat_late(backward: fx.GraphModule) -> None:
+    """Moves what does not need a gradient next to its first reader that does.
+
+    Values computed again would else all exist at the start of the backward pass.
+    """
+    graph = backward.graph
+    output = next(reversed(graph.nodes))
+    gradients = {node for node in graph.nodes if node.op == "placeholder" and "tangents" in node.target}
+    order: dict[fx.Node, None] = {}
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            order[node] = None
+        elif node is output or node.is_impure() or any(o in gradients for o in node.all_input_nodes):
+            gradients.add(node)
+            _append_with_operands(node, order)
+    for node in list(order):
+        if node is not output:
+            output.prepend(node)
+    backward.recompile()
+
+
+def _append_with_operands(node: fx.Node, order: dict[fx.Node, None]) -> None:
+    """Appends `node` after those of its operands that are not in `order` yet."""
+    stack = [node]
+    while stack:
+        missing = [operand for operand in stack[-1].all_input_nodes if operand not in order]
+        if missing:
+            stack.extend(reversed(missing))
+        else:
+            order.setdefault(stack.pop(), None)
 
 
 def correct_side_dtypes(gm: fx.GraphModule) -> None:
