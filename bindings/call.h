@@ -40,6 +40,7 @@ class CompiledGraph {
   nanobind::object call(nanobind::list arguments) const;
 
   const std::string& name() const { return name_; }
+  const std::string& key() const { return compiled_.key; }
   const driver::CompileReport& report() const { return compiled_.report; }
   int64_t peak_bytes() const { return compiled_.executor->peak_bytes(); }
 
