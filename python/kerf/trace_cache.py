@@ -31,6 +31,7 @@ try:
     from torch._functorch._aot_autograd import autograd_cache as torch_cache
     from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
     from torch._functorch.aot_autograd import SerializableAOTDispatchCompiler
+    from torch._inductor import config as inductor_config
     from torch._inductor.codecache import FxGraphCache
     from torch._inductor.output_code import OutputCode
 
@@ -46,6 +47,7 @@ try:
         torch_cache.sanitize_gm_for_cache,
         aot_config.bundled_autograd_cache,
         aot_config.force_non_lazy_backward_lowering,
+        inductor_config.unsafe_marked_cacheable_functions,
     )
     MISSING = ""
 except (ImportError, AttributeError) as error:
@@ -124,7 +126,9 @@ class Session:
         gm = getattr(mod, "gm", mod)
         tag = _tag(gm, inputs, self._options, self._core_options)
         with torch_cache.sanitize_gm_for_cache(gm):
-            torch_cache.check_cacheable(gm)
+            for module in gm.modules():
+                if isinstance(module, fx.GraphModule):
+                    torch_cache.check_cacheable(module)
             FxGraphCache._check_can_cache(gm, inputs)
             content = (gm, list(inputs), config, rest, aot_config.save_config(), tag)
             return _core.content_hash(torch_cache.AOTAutogradCachePickler(gm).dumps(content)), []
@@ -224,15 +228,28 @@ def _name(key: str) -> str:
 
 
 def _obstacle(gm: fx.GraphModule) -> str:
-    """Why torch's key does not tell all about this graph; empty if it does."""
+    """Why the key cannot tell all about this graph; empty if it can."""
+    for name in ("activation_memory_budget_runtime_estimator", "activation_memory_budget_solver"):
+        if callable(getattr(aot_config, name, None)):
+            return f"{name} is a function"
     for module in gm.modules():
         if any(isinstance(value, torch.Tensor) for value in vars(module).values()):
             return "a tensor is an attribute of the graph"
-        for node in module.graph.nodes if isinstance(module, fx.GraphModule) else ():
-            if node.op == "call_module":
-                return f"module {node.target} is called whole"
-            if _namespace(node.target) not in _NAMESPACES:
-                return f"{node.target} is no operator of torch: what it does may have changed"
+        if not isinstance(module, fx.GraphModule):
+            continue
+        if module.meta.get("_checkpoint_context_fn"):
+            return "a function chooses what is checkpointed"
+        for reason in map(_obstacle_of, module.graph.nodes):
+            if reason:
+                return reason
+    return ""
+
+
+def _obstacle_of(node: fx.Node) -> str:
+    if node.op == "call_module":
+        return f"module {node.target} is called whole"
+    if node.meta.get("is_wrapped") or _namespace(node.target) not in _NAMESPACES:
+        return f"what {node.target} does may have changed: it is not torch's"
     return ""
 
 
@@ -241,7 +258,8 @@ def _namespace(target: Any) -> str:
         return target.namespace
     if isinstance(target, torch._ops.OpOverloadPacket):
         return target._qualified_op_name.partition("::")[0]
-    return "aten"
+    is_triton = isinstance(target, torch._ops.HigherOrderOperator) and "triton" in target.name()
+    return "triton" if is_triton else "aten"
 
 
 def _tag(
@@ -249,15 +267,20 @@ def _tag(
 ) -> str:
     """What results depend on besides the graph, the metadata of inputs and the settings of AOTAutograd."""
     sources = Sources()
+    nodes = [
+        node for module in gm.modules() if isinstance(module, fx.GraphModule) for node in module.graph.nodes
+    ]
     parts = [
         _core.environment_key(core_options),
         _package_hash(),
         torch.__version__,
         torch.version.git_version,
         options.partition,
-        _shared_storages(inputs),
+        [sources.of(node) for node in nodes],
+        [repr(node.meta.get("custom")) for node in nodes],
+        sorted(inductor_config.unsafe_marked_cacheable_functions.items()),
+        _places(inputs),
         _modes(),
-        [sources.of(node) for node in gm.graph.nodes],
     ]
     return _core.content_hash(repr(parts).encode())
 
@@ -268,14 +291,16 @@ def _package_hash() -> str:
     return _core.content_hash(b"".join(path.read_bytes() for path in files))
 
 
-def _shared_storages(inputs: Sequence[Any]) -> list[tuple[int, str]]:
-    """Which inputs lie in one storage, and where: AOTAutograd treats them by that."""
-    numbers: dict[Any, int] = {}
+def _places(inputs: Sequence[Any]) -> list[Any]:
+    """Which inputs share a storage, where they lie in it, which are views and which leaves."""
+    storages: dict[Any, int] = {}
     places = []
     for value in inputs:
         if isinstance(value, torch.Tensor) and value.layout == torch.strided:
-            storage = value.untyped_storage()._cdata
-            places.append((numbers.setdefault(storage, len(numbers)), str(value.storage_offset())))
+            number = storages.setdefault(value.untyped_storage()._cdata, len(storages))
+            places.append((number, str(value.storage_offset()), value._is_view(), value.is_leaf))
+        else:
+            places.append(None)
     return places
 
 
