@@ -55,7 +55,7 @@ def kerf_backend(
     def load(recipe: trace_cache.Recipe) -> Callable[..., Any] | None:
         return _load_traced(recipe, f"graph {graph} {recipe.kind}", core_options)
 
-    with trace_cache.session(gm, example_inputs, chosen, core_options, load) as as_torch_wants:
+    with trace_cache.session(gm, chosen, core_options, load) as as_torch_wants:
         return aot_autograd(
             fw_compiler=as_torch_wants(compiler("forward")),
             bw_compiler=as_torch_wants(compiler("backward")),
@@ -167,7 +167,8 @@ def _core_options(options: Options) -> _core.CompileOptions:
     core_options.opt_level = options.opt_level
     core_options.keep_text = options.keep_text
     core_options.dump_dir = options.dump or ""
-    core_options.cache_dir = _core.cache_directory() if options.cache else ""
+    uses_cache = options.cache and not torch.compiler.config.force_disable_caches
+    core_options.cache_dir = _core.cache_directory() if uses_cache else ""
     return core_options
 
 

@@ -129,7 +129,7 @@ class Session:
             for module in gm.modules():
                 if isinstance(module, fx.GraphModule):
                     torch_cache.check_cacheable(module)
-            FxGraphCache._check_can_cache(gm, inputs)
+            FxGraphCache._check_can_cache(gm)
             content = (gm, list(inputs), config, rest, aot_config.save_config(), tag)
             return _core.content_hash(torch_cache.AOTAutogradCachePickler(gm).dumps(content)), []
 
@@ -159,7 +159,6 @@ _active = _Active()
 @contextlib.contextmanager
 def session(
     gm: fx.GraphModule,
-    example_inputs: Sequence[Any],
     options: Options,
     core_options: _core.CompileOptions,
     load: Callable[[Recipe], Any],

@@ -396,6 +396,12 @@ def test_a_graph_that_torch_refuses(caplog):
     assert "torch refused to cache a trace" in caplog.text
 
 
+def test_a_torch_without_such_a_cache(monkeypatch):
+    monkeypatch.setattr(kerf.trace_cache, "MISSING", "it has none")
+    check(lambda x: torch.exp(x) * 2, lambda: (normal(4),), "traced")
+    check(lambda x: torch.exp(x) * 2, lambda: (normal(4),), "anew")
+
+
 def test_other_backends_keep_torchs_cache(tmp_path, monkeypatch):
     start(lambda x: x + 1, normal(3))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "torch"))
@@ -469,6 +475,9 @@ def test_off_switches(directory, monkeypatch):
 
     for _ in range(2):
         check(function, lambda: (normal(4),), "traced", options={"cache": False})
+    with torch.compiler.config.patch(force_disable_caches=True):
+        for _ in range(2):
+            check(function, lambda: (normal(4),), "traced")
     monkeypatch.setenv("KERF_CACHE", "0")
     for _ in range(2):
         check(function, lambda: (normal(4),), "traced")
