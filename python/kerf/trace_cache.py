@@ -57,6 +57,12 @@ except (ImportError, AttributeError) as error:
 # Of one key: sizes under other guards. Newest first.
 _MAX_VARIANTS = 8
 
+# What a graph holds of an autocast inside it: arguments say all. torch 2.13 does not list these as safe.
+_AUTOCAST = {
+    "torch.amp.autocast_mode._enter_autocast": "kerf",
+    "torch.amp.autocast_mode._exit_autocast": "kerf",
+}
+
 # Operators of torch itself: the same torch means the same.
 _NAMESPACES = {"aten", "prims", "prim"}
 
@@ -177,7 +183,8 @@ def session(
         # Bundled: entries hold TracedCodes. Not lazy: torch writes the entry when the backward is compiled,
         # which must be within this session.
         settings = {"bundled_autograd_cache": True, "force_non_lazy_backward_lowering": True}
-        with aot_config.patch(settings):
+        safe = inductor_config.unsafe_marked_cacheable_functions | _AUTOCAST
+        with aot_config.patch(settings), inductor_config.patch(unsafe_marked_cacheable_functions=safe):
             yield _serializable
     finally:
         _active.session = outer

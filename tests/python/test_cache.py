@@ -288,6 +288,22 @@ def test_changed_modes_of_torch():
         torch.set_default_dtype(torch.float32)
 
 
+def test_autocast_inside():
+    def make(dtype):
+        def function(x, w):
+            with torch.autocast("cpu", dtype=dtype):
+                return (x @ w).float() * 2
+
+        return function
+
+    def inputs():
+        return normal(4, 4, grad=True), normal(4, 4, grad=True, seed=1)
+
+    gradients(make(torch.bfloat16), inputs, "traced")
+    gradients(make(torch.bfloat16), inputs, "warm")
+    gradients(make(torch.float16), inputs, "traced")
+
+
 def test_changed_options(monkeypatch):
     def function(x):
         return torch.exp(x) * 2
