@@ -40,6 +40,7 @@ class CompiledGraph {
   nanobind::object call(nanobind::list arguments) const;
 
   const std::string& name() const { return name_; }
+  const std::string& key() const { return compiled_.key; }
   const driver::CompileReport& report() const { return compiled_.report; }
   // Per result: whether its strides are channels last, whatever tracing saw.
   std::vector<bool> channels_last() const;

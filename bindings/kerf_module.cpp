@@ -7,6 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "call.h"
+#include "disk_cache.h"
+#include "driver/plan_cache.h"
 #include "errors.h"
 #include "graph_builder.h"
 #include "partition.h"
@@ -37,34 +39,61 @@ void bind_report(nb::module_& module) {
       .def_ro("seconds", &CompileReport::seconds)
       .def_ro("peak_bytes", &CompileReport::peak_bytes)
       .def_ro("cache_hit", &CompileReport::cache_hit)
-      .def_ro("source_text", &CompileReport::source_text);
+      .def_ro("source_text", &CompileReport::source_text)
+      .def_ro("warnings", &CompileReport::warnings);
 }
 
 void bind_options(nb::module_& module) {
   using driver::CompileOptions;
   nb::class_<CompileOptions>(module, "CompileOptions", "Options of one compile; see options.py.")
       .def(nb::init<>())
-      .def_rw("use_cache", &CompileOptions::use_cache)
       .def_rw("opt_level", &CompileOptions::opt_level)
       .def_rw("keep_text", &CompileOptions::keep_text)
-      .def_rw("dump_dir", &CompileOptions::dump_dir);
+      .def_rw("dump_dir", &CompileOptions::dump_dir)
+      .def_rw("cache_dir", &CompileOptions::cache_dir);
 }
 
-// `results`: the fields of a ResultSource for each result of a call.
-CompiledGraph* compile(const GraphBuilder& builder, const driver::CompileOptions& options, std::string name,
-                       std::vector<ArgumentKind> arguments, std::vector<nb::object> constants,
-                       const std::vector<std::tuple<bool, uint32_t, bool>>& results,
-                       const std::vector<nb::object>& functions) {
+// The fields of a ResultSource for each result of a call.
+using Results = std::vector<std::tuple<bool, uint32_t, bool>>;
+
+CompiledGraph* wrap(driver::Compiled compiled, std::string name, std::vector<ArgumentKind> arguments,
+                    std::vector<nb::object> constants, const Results& results,
+                    const std::vector<nb::object>& functions) {
   std::vector<ResultSource> sources;
   for (const auto& [is_argument, index, is_alias] : results)
     sources.push_back({is_argument, index, is_alias});
+  return new CompiledGraph(std::move(name), std::move(compiled), std::move(arguments), std::move(constants),
+                           std::move(sources), functions);
+}
+
+CompiledGraph* compile(const GraphBuilder& builder, const driver::CompileOptions& options, std::string name,
+                       std::vector<ArgumentKind> arguments, std::vector<nb::object> constants,
+                       const Results& results, const std::vector<nb::object>& functions) {
   driver::Compiled compiled;
   {
     nb::gil_scoped_release release;
     compiled = driver::compile(builder.graph(), builder.context(), options);
   }
-  return new CompiledGraph(std::move(name), std::move(compiled), std::move(arguments), std::move(constants),
-                           std::move(sources), functions);
+  return wrap(std::move(compiled), std::move(name), std::move(arguments), std::move(constants), results,
+              functions);
+}
+
+// (The graph that was stored under `key`, or None; warnings.)
+std::pair<nb::object, std::vector<std::string>> load(const std::string& key,
+                                                     const driver::CompileOptions& options, std::string name,
+                                                     std::vector<ArgumentKind> arguments,
+                                                     std::vector<nb::object> constants,
+                                                     const Results& results) {
+  std::vector<std::string> warnings;
+  std::optional<driver::Compiled> compiled;
+  {
+    nb::gil_scoped_release release;
+    compiled = driver::load_compiled(key, options, warnings);
+  }
+  if (!compiled) return {nb::none(), warnings};
+  CompiledGraph* graph =
+      wrap(std::move(*compiled), std::move(name), std::move(arguments), std::move(constants), results, {});
+  return {nb::cast(graph, nb::rv_policy::take_ownership), warnings};
 }
 
 void bind_compiled_graph(nb::module_& module) {
@@ -78,6 +107,7 @@ void bind_compiled_graph(nb::module_& module) {
                             "A compiled graph. Call it with one list of arguments, which it empties.")
       .def("__call__", &CompiledGraph::call, nb::arg("arguments"))
       .def_prop_ro("name", &CompiledGraph::name)
+      .def_prop_ro("key", &CompiledGraph::key, "Its name in the disk cache; empty: it is not there.")
       .def_prop_ro("report", &CompiledGraph::report, nb::rv_policy::reference_internal)
       .def_prop_ro("channels_last", &CompiledGraph::channels_last,
                    "Per result: whether its strides are channels last, whatever tracing saw.")
@@ -86,6 +116,10 @@ void bind_compiled_graph(nb::module_& module) {
   module.def("compile", &compile, nb::arg("builder"), nb::arg("options"), nb::arg("name"),
              nb::arg("arguments"), nb::arg("constants"), nb::arg("results"), nb::arg("functions"),
              nb::rv_policy::take_ownership);
+  module.def("environment_key", &driver::environment_key, nb::arg("options"),
+             "What a compile depends on besides its graph.");
+  module.def("load", &load, nb::arg("key"), nb::arg("options"), nb::arg("name"), nb::arg("arguments"),
+             nb::arg("constants"), nb::arg("results"));
 }
 
 }  // namespace
@@ -99,6 +133,7 @@ NB_MODULE(_core, module) {
   bind_report(module);
   bind_options(module);
   bind_compiled_graph(module);
+  bind_disk_cache(module);
 }
 
 }  // namespace kerf::bindings

@@ -1,5 +1,9 @@
-"""Every Python test starts without compiled code and with one seed; all share tests/python's modules."""
+"""Every Python test starts without compiled code and with one seed; all share tests/python's modules.
 
+Tests compile what they test: the disk cache is off unless KERF_CACHE=1 says otherwise.
+"""
+
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +11,7 @@ import kerf
 import pytest
 import torch
 
+os.environ.setdefault("KERF_CACHE", "0")
 sys.path.insert(0, str(Path(__file__).parent / "python"))
 
 

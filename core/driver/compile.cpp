@@ -5,6 +5,7 @@
 #include "driver/build_kernels.h"
 #include "driver/make_plan.h"
 #include "driver/pipeline.h"
+#include "driver/plan_cache.h"
 #include "loop/print.h"
 #include "sched/outer.h"
 
@@ -27,13 +28,8 @@ void describe_steps(const loop::Program& program, bool keep_text, CompileReport&
   }
 }
 
-}  // namespace
-
-Compiled compile(const graph::Graph& input, std::shared_ptr<sym::Context> context,
-                 const CompileOptions& options) {
-  auto start = std::chrono::steady_clock::now();
-  target::CpuTarget target = codegen::host_target();
-  Stages stages(options.dump_dir, options.keep_text);
+Compiled build(const graph::Graph& input, std::shared_ptr<sym::Context> context,
+               const target::CpuTarget& target, const CompileOptions& options, Stages& stages) {
   graph::Graph graph = optimize_graph(input, stages);
   loop::Program program = make_program(graph, target, stages);
 
@@ -45,7 +41,7 @@ Compiled compile(const graph::Graph& input, std::shared_ptr<sym::Context> contex
 
   Compiled result;
   CompileReport& report = result.report;
-  report.target = "cpu (" + codegen::name() + ", " + target.cpu + ")";
+  report.target = target_name(target);
   report.nodes = static_cast<int64_t>(input.nodes.size());
   report.kernels = static_cast<int64_t>(kernels.artifact_of.size());
   report.unique_kernels = static_cast<int64_t>(kernels.artifacts.size());
@@ -53,9 +49,35 @@ Compiled compile(const graph::Graph& input, std::shared_ptr<sym::Context> contex
   result.plan = std::make_shared<const runtime::Plan>(
       make_plan(program, std::move(kernels), plan_inputs(input), context));
   result.executor = std::make_shared<runtime::Executor>(result.plan);
+  return result;
+}
+
+}  // namespace
+
+std::string target_name(const target::CpuTarget& target) {
+  return "cpu (" + codegen::name() + ", " + target.cpu + ")";
+}
+
+Compiled compile(const graph::Graph& input, std::shared_ptr<sym::Context> context,
+                 const CompileOptions& options) {
+  auto start = std::chrono::steady_clock::now();
+  target::CpuTarget target = codegen::host_target();
+  std::string key = compile_key(input, options);
+  std::vector<std::string> warnings;
+  bool wants_texts = options.keep_text || !options.dump_dir.empty();
+  if (!wants_texts) {
+    if (std::optional<Compiled> found = load_compiled(key, options, warnings)) return std::move(*found);
+  }
+  Stages stages(options.dump_dir, options.keep_text);
+  Compiled result = build(input, std::move(context), target, options, stages);
+  result.key = key;
+  result.report.warnings = std::move(warnings);
+  auto store_start = std::chrono::steady_clock::now();
+  store_compiled(result, options);
+  if (!key.empty()) stages.add_seconds("store", store_start);
   stages.add_seconds("total", start);
-  report.seconds = stages.seconds();
-  report.source_text = stages.text();
+  result.report.seconds = stages.seconds();
+  result.report.source_text = stages.text();
   return result;
 }
 

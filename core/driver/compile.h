@@ -13,14 +13,15 @@
 #include "graph/graph.h"
 #include "runtime/executor.h"
 #include "runtime/plan.h"
+#include "target/cpu.h"
 
 namespace kerf::driver {
 
 struct CompileOptions {
-  bool use_cache = true;         // disk cache of plans and kernels; not carried out yet
   int opt_level = 2;             // 0 or 2: LLVM code generation
   bool keep_text = false;        // keep kernel texts in the report
   std::string dump_dir;          // numbered dumps of every stage; empty: none
+  std::string cache_dir;         // disk cache of plans and kernels; empty: none
 };
 
 struct ExternRecord {
@@ -47,15 +48,23 @@ struct CompileReport {
   int64_t peak_bytes = 0;
   bool cache_hit = false;
   std::string source_text;  // texts of all IRs, when keep_text
+  std::vector<std::string>
+      warnings;  // for the user's eyes: the disk cache does not work, an entry is damaged
 };
 
 struct Compiled {
   std::shared_ptr<const runtime::Plan> plan;
   std::shared_ptr<runtime::Executor> executor;
   CompileReport report;
+  std::string key;  // its name in the disk cache; empty: it is not kept there
 };
 
+// With a cache directory: loads what an equal compile has stored there, or compiles and stores. Options that ask for
+// texts always compile.
 Compiled compile(const graph::Graph& graph, std::shared_ptr<sym::Context> context,
                  const CompileOptions& options);
+
+// How reports name a target.
+std::string target_name(const target::CpuTarget& target);
 
 }  // namespace kerf::driver

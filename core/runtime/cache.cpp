@@ -1,8 +1,11 @@
 #include "runtime/cache.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -10,16 +13,19 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <utility>
-
-#include "runtime/content_hash.h"
-#include "runtime/serialize.h"
+#include <vector>
 
 namespace kerf::runtime {
 
 namespace {
 
 namespace fs = std::filesystem;
+
+// Only such files are ours to remove: the directory may be one that others use too.
+constexpr std::string_view kSuffix = ".kerf";
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -68,16 +74,13 @@ std::string default_cache_directory() {
   return "";
 }
 
-std::string cache_key(std::string_view text, std::string_view target, std::string_view options,
-                      std::string_view version) {
-  return content_hash({text, target, options, version});
-}
+bool is_enabled_by_environment() { return environment("KERF_CACHE") != "0"; }
 
-DiskCache::DiskCache(std::string directory, Log log)
-    : directory_(std::move(directory)), log_(std::move(log)) {}
+DiskCache::DiskCache(std::string directory, Log log, uint64_t max_bytes)
+    : directory_(std::move(directory)), log_(std::move(log)), max_bytes_(max_bytes) {}
 
 std::string DiskCache::path_of(const std::string& key) const {
-  return fmt::format("{}/{}.plan", directory_, key);
+  return fmt::format("{}/{}{}", directory_, key, kSuffix);
 }
 
 std::optional<std::string> DiskCache::load(const std::string& key) {
@@ -87,6 +90,8 @@ std::optional<std::string> DiskCache::load(const std::string& key) {
   // An absent entry is the usual miss; that the directory is a file shows when storing.
   if (!bytes && errno != ENOENT && errno != ENOTDIR)
     warn_once(fmt::format("cannot read {}: {}", path_of(key), std::strerror(errno)));
+  // Used now; in a read-only directory that cannot be noted, and need not.
+  if (bytes) utimensat(AT_FDCWD, path_of(key).c_str(), nullptr, 0);
   return bytes;
 }
 
@@ -98,7 +103,7 @@ void DiskCache::store(const std::string& key, std::string_view bytes) {
   std::string path = path_of(key);
   std::string temporary = temporary_name(path);
   bool written = write_file(temporary, bytes);
-  if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return;
+  if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return remove_unused(path);
   int code = errno;
   std::remove(temporary.c_str());
   warn_once(fmt::format("cannot write {}: {}", path, std::strerror(code)));
@@ -109,24 +114,41 @@ void DiskCache::discard(const std::string& key, std::string_view why) {
   std::remove(path_of(key).c_str());
 }
 
+// Another process may remove entries, or the whole directory, at the same time: what is gone already is passed over.
+void DiskCache::remove_unused(const std::string& except) {
+  struct Entry {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().filename().string().find(kSuffix) == std::string::npos) continue;
+    std::error_code gone;
+    Entry entry{at->last_write_time(gone), at->file_size(gone), at->path()};
+    if (gone) continue;
+    total += entry.bytes;
+    if (entry.path != except) entries.push_back(std::move(entry));
+  }
+  if (total <= max_bytes_) return;
+  std::ranges::sort(entries, {}, &Entry::used);
+  for (const Entry& entry : entries) {
+    if (total <= max_bytes_) return;
+    fs::remove(entry.path, error);
+    total -= entry.bytes;
+  }
+}
+
 void DiskCache::warn_once(const std::string& what) {
+  static std::mutex mutex;
+  static std::set<std::string> warned;
   {
-    std::lock_guard lock(mutex_);
-    if (std::exchange(warned_, true)) return;
+    std::lock_guard lock(mutex);
+    if (!warned.insert(directory_).second) return;
   }
   log_(fmt::format("the compile cache does not work ({}); going on without it", what));
-}
-
-std::optional<Plan> load_plan(DiskCache& cache, const std::string& key) {
-  std::optional<std::string> bytes = cache.load(key);
-  if (!bytes) return std::nullopt;
-  std::optional<Plan> plan = deserialize(*bytes);
-  if (!plan) cache.discard(key, "damaged or of another version");
-  return plan;
-}
-
-void store_plan(DiskCache& cache, const std::string& key, const Plan& plan) {
-  cache.store(key, serialize(plan));
 }
 
 }  // namespace kerf::runtime

@@ -13,10 +13,10 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
-from kerf import _core, debug, eager_random, saved
+from kerf import _core, debug, eager_random, saved, trace_cache
 from kerf.decomp import decompositions
 from kerf.errors import UserError
-from kerf.fx_import import CannotImport, ImportedGraph, import_graph
+from kerf.fx_import import CannotImport, import_graph
 from kerf.options import Options, resolve
 from kerf.partition import correct_side_dtypes, partition
 
@@ -50,14 +50,22 @@ def kerf_backend(
     def compiler(kind: str) -> Callable[..., Any]:
         return functools.partial(_compile_traced, name=f"graph {graph} {kind}", kind=kind, options=chosen)
 
+    core_options = _core_options(chosen)
     partition_fn = functools.partial(partition, chosen.partition, f"graph {graph}")
     if chosen.fallback_random:
         partition_fn = functools.partial(eager_random.partition_draws, partition_fn)
-    with eager_random.keep_draws(chosen.fallback_random):
+
+    def load(recipe: trace_cache.Recipe) -> Callable[..., Any] | None:
+        return _load_traced(recipe, f"graph {graph} {recipe.kind}", core_options)
+
+    with (
+        eager_random.keep_draws(chosen.fallback_random),
+        trace_cache.session(gm, chosen, core_options, load) as as_torch_wants,
+    ):
         return aot_autograd(
-            fw_compiler=compiler("forward"),
-            bw_compiler=compiler("backward"),
-            inference_compiler=compiler("inference"),
+            fw_compiler=as_torch_wants(compiler("forward")),
+            bw_compiler=as_torch_wants(compiler("backward")),
+            inference_compiler=as_torch_wants(compiler("inference")),
             decompositions=decompositions(),
             partition_fn=partition_fn,
             keep_inference_input_mutations=True,
@@ -102,15 +110,47 @@ def _compile_traced(
     except CannotImport as reason:
         return _run_by_torch(gm, name, kind, str(reason))
     import_seconds = time.perf_counter() - start
-    compiled = _compile_imported(imported, name, options)
+    compiled = _core.compile(
+        imported.builder,
+        _core_options(options),
+        name,
+        imported.arguments,
+        imported.constants,
+        imported.results,
+        imported.functions,
+    )
+    compiled._boxed_call = True
     if kind == "forward":
         saved.report_strides(gm, compiled)
+    if compiled.key and not imported.functions:  # an entry on disk cannot hold Python functions
+        kinds = [argument.name for argument in imported.arguments]
+        compiled.recipe = trace_cache.Recipe(kind, compiled.key, kinds, imported.constants, imported.results)
+    _record(compiled, kind, {"import": import_seconds}, imported.functions)
+    return compiled
+
+
+def _load_traced(
+    recipe: trace_cache.Recipe, name: str, options: _core.CompileOptions
+) -> Callable[..., Any] | None:
+    """What an earlier process compiled, or None."""
+    kinds = [_core.ArgumentKind[argument] for argument in recipe.arguments]
+    compiled, warnings = _core.load(recipe.key, options, name, kinds, recipe.constants, recipe.results)
+    if compiled is None:
+        _log_warnings(warnings)
+    else:
+        compiled._boxed_call = True
+        _record(compiled, recipe.kind, {}, [])
+    return compiled
+
+
+def _record(compiled: Any, kind: str, seconds: dict[str, float], functions: list[Any]) -> None:
     report = compiled.report
-    externs = tuple(debug.Extern(_operator_name(e.op, imported), e.reason, e.source) for e in report.externs)
-    seconds = {"import": import_seconds} | {stage: s for stage, s in report.seconds if stage != "total"}
+    _log_warnings(report.warnings)
+    externs = tuple(debug.Extern(_operator_name(e.op, functions), e.reason, e.source) for e in report.externs)
+    seconds = seconds | {stage: s for stage, s in report.seconds if stage != "total"}
     debug.record(
         debug.Compilation(
-            name,
+            compiled.name,
             kind,
             report.nodes,
             report.kernels,
@@ -121,35 +161,28 @@ def _compile_traced(
             report,
         )
     )
-    return compiled
 
 
-def _operator_name(op: str, imported: ImportedGraph) -> str:
+def _log_warnings(warnings: list[str]) -> None:
+    for warning in warnings:
+        debug.log.warning("%s", warning)
+
+
+def _operator_name(op: str, functions: list[Any]) -> str:
     """What the step calls, where it is a Python function."""
     if not op.startswith("python:"):
         return op
-    return str(imported.functions[int(op.removeprefix("python:"))].target)
+    return str(functions[int(op.removeprefix("python:"))].target)
 
 
-def _compile_imported(imported: ImportedGraph, name: str, options: Options) -> _core.CompiledGraph:
+def _core_options(options: Options) -> _core.CompileOptions:
     core_options = _core.CompileOptions()
-    core_options.use_cache = (
-        options.cache and not imported.functions
-    )  # a plan on disk cannot hold Python functions
     core_options.opt_level = options.opt_level
     core_options.keep_text = options.keep_text
     core_options.dump_dir = options.dump or ""
-    compiled = _core.compile(
-        imported.builder,
-        core_options,
-        name,
-        imported.arguments,
-        imported.constants,
-        imported.results,
-        imported.functions,
-    )
-    compiled._boxed_call = True
-    return compiled
+    uses_cache = options.cache and not torch.compiler.config.force_disable_caches
+    core_options.cache_dir = _core.cache_directory() if uses_cache else ""
+    return core_options
 
 
 def _run_by_torch(gm: fx.GraphModule, name: str, kind: str, reason: str) -> Callable[..., Any]:

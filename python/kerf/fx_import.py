@@ -103,7 +103,7 @@ class _Importer:
         self.functions: list[Callable[..., Any]] = []
         self.arguments: list[Any] = []
         self.results: list[tuple[bool, int, bool]] = []
-        self.sources = _Sources()
+        self.sources = Sources()
 
     def run(self) -> ImportedGraph:
         try:
@@ -396,7 +396,7 @@ def _structure(value: Any, values: Iterator[Any]) -> Any:
     return value
 
 
-class _Sources:
+class Sources:
     """The user's line of a node: "model.py:12 in forward: x = self.fc(x)"."""
 
     _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (.+)\n\s*(.*)')

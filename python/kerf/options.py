@@ -19,7 +19,8 @@ class Options:
 
     Attributes:
         fallback_random: random values and generator state equal eager's; random operators are not compiled.
-        cache: keep plans and kernels on disk. Not carried out yet.
+        cache: keep traces, plans and kernels on disk, in KERF_CACHE_DIR or the user's cache folder. The
+            variable KERF_CACHE=0 turns it off whatever this says.
         opt_level: 0 or 2, code generation of LLVM.
         partition: who cuts a joint graph into forward and backward: "kerf", or torch's "default" (keeps what
             eager keeps) or "min_cut".

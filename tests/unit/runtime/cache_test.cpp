@@ -10,13 +10,8 @@
 #include <fstream>
 #include <thread>
 
-#include "runtime/plan_text.h"
-#include "runtime/serialize.h"
-#include "sample_plan.h"
-
 using namespace kerf;
 using namespace kerf::runtime;
-using namespace kerf::runtime::testing;
 
 namespace fs = std::filesystem;
 
@@ -78,29 +73,49 @@ TEST_CASE("entries are stored and found, without leftovers") {
   CHECK(cache.load("key") == std::string("one\0two", 7));
   cache.store("key", "");
   CHECK(cache.load("key") == "");
-  CHECK(directory.files("deep/cache") == std::vector<std::string>{"key.plan"});
+  CHECK(directory.files("deep/cache") == std::vector<std::string>{"key.kerf"});
   CHECK(log.messages.empty());
 }
 
-TEST_CASE("plans survive in the cache; a damaged one is reported, ignored and replaced") {
+TEST_CASE("a discarded entry is reported and replaced by the next store") {
   Directory directory;
   Log log;
   DiskCache cache(directory / "c", log.sink());
-  Plan plan = sample_plan();
-  store_plan(cache, "key", plan);
-  std::optional<Plan> found = load_plan(cache, "key");
-  REQUIRE(found);
-  CHECK(to_text(*found) == to_text(plan));
-
-  std::string bytes = *cache.load("key");
-  write(directory / "c/key.plan", std::string_view(bytes).substr(0, bytes.size() / 2));
-  CHECK_FALSE(load_plan(cache, "key"));
+  cache.store("key", "damaged");
+  cache.discard("key", "damaged");
   REQUIRE(log.messages.size() == 1);
-  CHECK(log.messages[0].find("key.plan is damaged") != std::string::npos);
-  CHECK_FALSE(load_plan(cache, "key"));  // removed: an ordinary miss
+  CHECK(log.messages[0].find("key.kerf is damaged") != std::string::npos);
+  CHECK_FALSE(cache.load("key"));  // removed: an ordinary miss
   CHECK(log.messages.size() == 1);
-  store_plan(cache, "key", plan);
-  CHECK(load_plan(cache, "key"));
+  cache.store("key", "sound");
+  CHECK(cache.load("key") == "sound");
+}
+
+TEST_CASE(
+    "beyond its size the directory loses what was not used for longest, and nothing that is not its own") {
+  Directory directory;
+  Log log;
+  DiskCache cache(directory / "c", log.sink(), 2500);
+  const std::string bytes(1000, 'x');
+  auto age = [&](const char* name, int hours) {
+    fs::last_write_time(directory / (std::string("c/") + name),
+                        fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  cache.store("old", bytes);
+  cache.store("used", bytes);
+  write(directory / "c/foreign", std::string(5000, 'x'));
+  age("old.kerf", 2);
+  age("used.kerf", 3);
+  age("foreign", 4);
+  CHECK(cache.load("used"));  // now the most recent
+  cache.store("new", bytes);
+  CHECK_FALSE(cache.load("old"));
+  CHECK(cache.load("used"));
+  CHECK(cache.load("new"));
+  CHECK(fs::exists(directory / "c/foreign"));
+  cache.store("huge", std::string(5000, 'x'));  // the entry just written stays, whatever its size
+  CHECK(directory.files("c").size() == 2);
+  CHECK(log.messages.empty());
 }
 
 TEST_CASE("a directory that cannot be made is reported once") {
@@ -119,13 +134,13 @@ TEST_CASE("a directory that cannot be made is reported once") {
 
 TEST_CASE("an entry that cannot be replaced or read is reported once") {
   Directory directory;
-  fs::create_directories(directory / "c/key.plan/inside");
+  fs::create_directories(directory / "c/key.kerf/inside");
   Log log;
   DiskCache cache(directory / "c", log.sink());
   cache.store("key", "bytes");
   CHECK_FALSE(cache.load("key"));
   CHECK(log.messages.size() == 1);
-  CHECK(directory.files("c") == std::vector<std::string>{"key.plan"});  // no temporary file left
+  CHECK(directory.files("c") == std::vector<std::string>{"key.kerf"});  // no temporary file left
 }
 
 // A limit on the size of files stands for the full disk: writing fails in the middle of an entry.
@@ -176,17 +191,6 @@ TEST_CASE("writers of one key do not disturb readers") {
   CHECK(wrong == 0);
   CHECK(directory.files("c").size() == 1);
   CHECK(log.messages.empty());
-}
-
-TEST_CASE("keys depend on every part and on where parts end") {
-  std::string key = cache_key("text", "target", "options", "1");
-  CHECK(key.size() == 32);
-  CHECK(key == cache_key("text", "target", "options", "1"));
-  CHECK(key != cache_key("Text", "target", "options", "1"));
-  CHECK(key != cache_key("text", "Target", "options", "1"));
-  CHECK(key != cache_key("text", "target", "Options", "1"));
-  CHECK(key != cache_key("text", "target", "options", "2"));
-  CHECK(key != cache_key("texttarget", "", "options", "1"));
 }
 
 TEST_CASE("where the cache is") {
