@@ -33,6 +33,9 @@ class Executor {
   explicit Executor(std::shared_ptr<const Plan> plan);
   ~Executor();
   std::vector<CallOutput> run(Host& host, std::span<const CallInput> inputs);
+  // Evaluates what depends on sizes ahead of the first call with these (a value for each of Plan::sizes); returns
+  // the bytes of the arena plus outputs that such a call takes.
+  int64_t prepare(std::span<const int64_t> sizes);
   // Bytes of the arena plus outputs for the shapes of the last call.
   int64_t peak_bytes() const;
 

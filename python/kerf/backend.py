@@ -4,6 +4,7 @@ A compiled graph follows the boxed convention: it takes one list of arguments an
 are freed as soon as nobody else holds them.
 """
 
+import dataclasses
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -12,13 +13,15 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch.utils import _pytree as pytree
 
 from kerf import _core, debug
 from kerf.decomp import decompositions
-from kerf.errors import UserError
+from kerf.errors import InternalError, RuntimeError, UserError
 from kerf.fx_import import CannotImport, ImportedGraph, import_graph
 from kerf.options import Options, resolve
 from kerf.partition import correct_side_dtypes, partition
+from kerf.sizes import hint_of
 
 SUPPORTED_TORCH = ((2, 11), (2, 14))
 
@@ -43,6 +46,8 @@ def kerf_backend(
             CPU. Dynamo wraps it in BackendCompilerFailed.
     """
     check_torch_version(torch.__version__)
+    if _core.code_generator() == "interpreter":
+        debug.warn_once("this build of Kerf has no LLVM: kernels are interpreted, which is right and slow")
     chosen = resolve(options, mode)
     _check_devices(example_inputs)
     graph = debug.next_graph()
@@ -88,25 +93,38 @@ def _compile_traced(
     start = time.perf_counter()
     correct_side_dtypes(gm)
     try:
-        imported = import_graph(gm)
+        imported = import_graph(gm, options.dump)
     except CannotImport as reason:
         return _run_by_torch(gm, name, kind, str(reason))
     import_seconds = time.perf_counter() - start
-    compiled = _compile_imported(imported, name, options)
+    compiled = _compile_imported(imported, name, kind, options)
     report = compiled.report
-    externs = tuple(debug.Extern(_operator_name(e.op, imported), e.reason, e.source) for e in report.externs)
-    seconds = {"import": import_seconds} | {stage: s for stage, s in report.seconds if stage != "total"}
+    if report.dump_problem:
+        debug.warn_once(f"stages are not dumped: {report.dump_problem}")
+    kernels = tuple(
+        debug.Kernel(k.name, tuple(k.sources), tuple(k.members), k.bytes_read, k.bytes_written)
+        for k in report.kernel_records
+    )
+    externs = tuple(
+        debug.Extern(_operator_name(e.op, imported), e.reason, e.source, e.bytes, e.is_library)
+        for e in report.externs
+    )
     debug.record(
         debug.Compilation(
-            name,
-            kind,
-            report.nodes,
-            report.kernels,
-            report.unique_kernels,
-            externs,
-            seconds,
-            report.cache_hit,
-            report,
+            name=name,
+            kind=kind,
+            target=report.target,
+            nodes=report.nodes,
+            kernels=report.kernels,
+            unique_kernels=report.unique_kernels,
+            kernel_records=kernels,
+            externs=externs,
+            seconds=debug.phase_seconds(import_seconds, dict(report.seconds)),
+            bytes=debug.moved_bytes(kernels, externs),
+            peak_bytes=report.peak_bytes,
+            cache_hit=report.cache_hit,
+            graph_text=imported.builder.text(),
+            opt_level=options.opt_level,
         )
     )
     return compiled
@@ -119,33 +137,54 @@ def _operator_name(op: str, imported: ImportedGraph) -> str:
     return str(imported.functions[int(op.removeprefix("python:"))].target)
 
 
-def _compile_imported(imported: ImportedGraph, name: str, options: Options) -> _core.CompiledGraph:
+def _compile_imported(imported: ImportedGraph, name: str, kind: str, options: Options) -> _core.CompiledGraph:
     core_options = _core.CompileOptions()
     core_options.fallback_random = options.fallback_random
     core_options.use_cache = (
         options.cache and not imported.functions
     )  # a plan on disk cannot hold Python functions
     core_options.opt_level = options.opt_level
-    core_options.keep_text = options.keep_text
-    core_options.dump_dir = options.dump or ""
-    compiled = _core.compile(
-        imported.builder,
-        core_options,
-        name,
-        imported.arguments,
-        imported.constants,
-        imported.results,
-        imported.functions,
-    )
+    core_options.dump_dir = debug.dump_folder(options.dump, kind) if options.dump else ""
+    try:
+        compiled = _core.compile(
+            imported.builder,
+            core_options,
+            name,
+            imported.arguments,
+            imported.constants,
+            imported.results,
+            imported.functions,
+        )
+    except (InternalError, RuntimeError) as error:
+        passes = "compile" if options.opt_level else "compile_o0"
+        raise debug.with_replay(error, passes, imported.builder.text(), core_options.dump_dir) from error
     compiled._boxed_call = True
     return compiled
 
 
 def _run_by_torch(gm: fx.GraphModule, name: str, kind: str, reason: str) -> Callable[..., Any]:
     """The whole graph as one step that is not compiled."""
-    nodes = sum(node.op == "call_function" for node in gm.graph.nodes)
-    externs = (debug.Extern("graph", f"runs as torch runs it: {reason}", ""),)
-    debug.record(debug.Compilation(name, kind, nodes, 0, 0, externs, {}, False, None))
+    calls = [node for node in gm.graph.nodes if node.op == "call_function"]
+    whole = debug.Extern("graph", f"runs as torch runs it: {reason}", "")
+    # Its record counts bytes by operator, as those of compiled graphs do.
+    moved = [debug.Extern(str(n.target), "", "", *_bytes_of(n)) for n in calls]
+    debug.record(
+        debug.Compilation(
+            name=name,
+            kind=kind,
+            target="torch",
+            nodes=len(calls),
+            kernels=0,
+            unique_kernels=0,
+            kernel_records=(),
+            externs=(dataclasses.replace(whole, bytes=sum(e.bytes for e in moved)),),
+            seconds=debug.phase_seconds(0.0, {}),
+            bytes=debug.moved_bytes((), tuple(moved)),
+            peak_bytes=0,
+            cache_hit=False,
+            graph_text=str(gm.graph),
+        )
+    )
     debug.log.warning("%s is not compiled: %s", name, reason)
 
     def run(arguments: list[Any]) -> Any:
@@ -156,3 +195,12 @@ def _run_by_torch(gm: fx.GraphModule, name: str, kind: str, reason: str) -> Call
 
     run._boxed_call = True
     return run
+
+
+def _bytes_of(node: fx.Node) -> tuple[int, bool]:
+    """Extern.bytes and .is_library of a node that torch runs; a size that nobody knows counts nothing."""
+    nodes = [n for n in pytree.tree_leaves((node, node.args, node.kwargs)) if isinstance(n, fx.Node)]
+    values = [n.meta.get("val") for n in nodes]
+    tensors = [t for value in values for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
+    counts = [(hint_of(tensor.numel()) or 0) * tensor.element_size() for tensor in tensors]
+    return sum(counts), _core.is_library_call(str(node.target))
