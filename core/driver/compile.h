@@ -34,7 +34,7 @@ struct CompileReport {
   StepRecords steps;
   // Elapsed seconds by phase, in order: graph, lower, schedule, codegen, build (with the plan), total.
   std::vector<std::pair<std::string, double>> seconds;
-  int64_t peak_bytes = 0;  // arena and outputs of a call with the hinted sizes; 0 if they do not fit the plan
+  int64_t peak_bytes = 0;  // that a call with the hinted sizes takes at most; 0 if they do not fit the plan
   bool cache_hit = false;
   std::string source_text;   // of every stage, LLVM IR and plan included, when keep_text
   std::string dump_problem;  // why a dump could not be written; empty if all were

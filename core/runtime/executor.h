@@ -34,9 +34,9 @@ class Executor {
   ~Executor();
   std::vector<CallOutput> run(Host& host, std::span<const CallInput> inputs);
   // Evaluates what depends on sizes ahead of the first call with these (a value for each of Plan::sizes); returns
-  // the bytes of the arena plus outputs that such a call takes.
+  // the bytes that such a call takes at most.
   int64_t prepare(std::span<const int64_t> sizes);
-  // Bytes of the arena plus outputs for the shapes of the last call.
+  // The bytes that the last call took at most: the arena, outputs, and results of library calls.
   int64_t peak_bytes() const;
 
  private:

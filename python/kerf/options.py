@@ -23,7 +23,6 @@ class Options:
         opt_level: 0 or 2, code generation of LLVM.
         partition: how a joint graph is cut into forward and backward, "default" or "min_cut".
         dump: folder for the text of every stage; None writes nothing. Default: the variable KERF_DUMP.
-        keep_text: keep kernel texts for `kerf.compilations()`.
     """
 
     fallback_random: bool = False
@@ -31,7 +30,6 @@ class Options:
     opt_level: int = 2
     partition: str = "default"
     dump: str | None = dataclasses.field(default_factory=lambda: os.environ.get("KERF_DUMP") or None)
-    keep_text: bool = False
 
 
 config = Options()
@@ -42,7 +40,6 @@ _TYPES = {
     "opt_level": int,
     "partition": str,
     "dump": (str, type(None)),
-    "keep_text": bool,
 }
 
 

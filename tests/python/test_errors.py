@@ -76,7 +76,7 @@ def test_another_device_made_inside():
 
 _TABLE = torch.arange(15.0).reshape(5, 3)
 
-# Operator -> a use of it that reads or writes rows `i`; eager raises IndexError or RuntimeError, by the operator.
+# Operator -> a use of it that reads or writes rows `i`; eager raises IndexError or RuntimeError.
 _INDEXED = {
     "index": lambda t, i: t[i] * 2,
     "embedding": lambda t, i: F.embedding(i, t) + 1,
