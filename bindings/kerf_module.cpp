@@ -95,8 +95,7 @@ void bind_compiled_graph(nb::module_& module) {
       .def("__call__", &CompiledGraph::call, nb::arg("arguments"))
       .def_prop_ro("name", &CompiledGraph::name)
       .def_prop_ro("report", &CompiledGraph::report, nb::rv_policy::reference_internal)
-      .def_prop_ro("peak_bytes", &CompiledGraph::peak_bytes,
-                   "Bytes that the last call took at most.");
+      .def_prop_ro("peak_bytes", &CompiledGraph::peak_bytes, "Bytes that the last call took at most.");
   module.def("compile", &compile, nb::arg("builder"), nb::arg("options"), nb::arg("name"),
              nb::arg("arguments"), nb::arg("constants"), nb::arg("results"), nb::arg("functions"),
              nb::rv_policy::take_ownership);

@@ -144,7 +144,9 @@ std::vector<ValueId> import_call(Builder& builder, const Call& call) {
       Imported values = import_by(builder, call, *row);
       if (values) return *values;
       reason = fmt::format("{}: {}", call.op, values.reason());
-    } catch (const InternalError& e) {
+    } catch (const UserError&) {
+      throw;
+    } catch (const std::exception& e) {
       // The graph's text then ends with the call, and the pass import_externals replays the failure.
       import_external(builder, call, "its import failed");
       throw InternalError(fmt::format("importing {}: {}", call.op, e.what()));

@@ -22,7 +22,8 @@ class Options:
         cache: keep plans and kernels on disk. Not carried out yet.
         opt_level: 0 or 2, code generation of LLVM.
         partition: how a joint graph is cut into forward and backward, "default" or "min_cut".
-        dump: folder for the text of every stage; None writes nothing. Default: the variable KERF_DUMP.
+        dump: where each compiled graph gets a folder with the text of every stage; None writes nothing.
+            Default: the variable KERF_DUMP.
     """
 
     fallback_random: bool = False

@@ -16,16 +16,16 @@ from kerf.debug import Compilation, Kernel, compilations
 _SHOWN_MEMBERS = 6
 
 
-def explain(model: Callable[..., Any] | None = None, *inputs: Any) -> None:
+def explain(model: Callable[..., Any] | None = None, *inputs: Any, **named_inputs: Any) -> None:
     """Prints tables of compiled graphs: kernels with the lines they come from, why their parts are together
     and the bytes they move; library calls with their reasons.
 
     Args:
-        model: a module or function. It is compiled afresh and runs once on `inputs`, backward included where
-            its results need gradients; gradients, buffers and the random state are as before afterwards.
+        model: a module or function. It is compiled afresh and runs once on the inputs, backward included
+            where its results need gradients; gradients, buffers and the random state stay as they were.
             Without it the tables are about every compilation so far.
     """
-    records = compilations() if model is None else _compile_afresh(model, inputs)
+    records = compilations() if model is None else _compile_afresh(model, inputs, named_inputs)
     print("\n\n".join(map(describe, records)) if records else "nothing was compiled")
 
 
@@ -103,7 +103,9 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 # A compile of its own
 
 
-def _compile_afresh(model: Callable[..., Any], inputs: Sequence[Any]) -> list[Compilation]:
+def _compile_afresh(
+    model: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any]
+) -> list[Compilation]:
     """The records of compiling and running `model` once, whatever was compiled of it before."""
     original = getattr(model, "_orig_mod", None) or getattr(model, "_torchdynamo_orig_callable", model)
 
@@ -112,13 +114,15 @@ def _compile_afresh(model: Callable[..., Any], inputs: Sequence[Any]) -> list[Co
 
     known = {id(record) for record in compilations()}
     with _state_kept(original), torch._dynamo.config.patch(recompile_limit=1 << 16):
-        _run_once(torch.compile(original, backend=backend), original, inputs)
+        results = torch.compile(original, backend=backend)(*inputs, **named)
+        _run_backward(results, original, (inputs, named))
     return [record for record in compilations() if id(record) not in known]
 
 
-def _run_once(compiled: Callable[..., Any], original: Callable[..., Any], inputs: Sequence[Any]) -> None:
-    results = [r for r in _pytree.tree_leaves(compiled(*inputs)) if isinstance(r, torch.Tensor)]
-    differentiable = [r for r in results if r.requires_grad]
+def _run_backward(results: Any, original: Callable[..., Any], inputs: Any) -> None:
+    """Backward from all results; the gradients are thrown away."""
+    leaves = [r for r in _pytree.tree_leaves(results) if isinstance(r, torch.Tensor)]
+    differentiable = [r for r in leaves if r.requires_grad]
     owners = list(original.parameters()) if isinstance(original, torch.nn.Module) else []
     owners += [i for i in _pytree.tree_leaves(inputs) if isinstance(i, torch.Tensor)]
     wanted = [tensor for tensor in owners if tensor.requires_grad]
