@@ -139,13 +139,19 @@ def judge(got: dict[str, Any], eager: dict[str, Any], referee: dict[str, Any]) -
 def kerf_report() -> dict[str, Any]:
     records = kerf.compilations()
     externs = Counter((extern.op, extern.reason) for record in records for extern in record.externs)
+    moved = sum((Counter(record.bytes) for record in records), Counter())
+    outside = moved["kernels"] + moved["other_externs"]
     return {
         "graphs": len(records),
         "nodes": sum(record.nodes for record in records),
         "kernels": sum(record.kernels for record in records),
+        "unique_kernels": sum(record.unique_kernels for record in records),
         "externs": sum(externs.values()),
         "extern_list": [[op, reason, count] for (op, reason), count in externs.most_common()],
-        "compile_seconds": sum(sum(record.seconds.values()) for record in records),
+        "bytes": dict(moved),
+        # Bytes moved by kernels, of all that are not moved by matrix products, convolutions and attention.
+        "compiled_share": moved["kernels"] / outside if outside else 1.0,
+        "compile_seconds": sum(record.seconds["total"] for record in records),
     }
 
 

@@ -144,7 +144,8 @@ def speed_table(rows: list[dict[str, Any]]) -> Table:
 
 def numbers_table(rows: list[dict[str, Any]]) -> Table:
     table = Table(title="Kerf: kernels, library calls, numbers against eager and a float64 referee")
-    for column in ("model", "mode", "numbers", "error", "eager's", "graphs", "nodes", "kernels", "externs"):
+    columns = ("model", "mode", "numbers", "error", "eager's", "graphs", "nodes", "kernels", "externs")
+    for column in (*columns, "compiled"):
         table.add_column(column, justify="left" if column in ("model", "mode", "numbers") else "right")
     for row in rows:
         answer = row["backends"].get("kerf", {})
@@ -158,6 +159,7 @@ def numbers_table(rows: list[dict[str, Any]]) -> Table:
             f"{answer['error']:.1e}",
             f"{answer['eager_error']:.1e}",
             *(str(answer[key]) for key in ("graphs", "nodes", "kernels", "externs")),
+            f"{answer['compiled_share']:.0%}",
         )
     return table
 

@@ -26,7 +26,7 @@ void register_errors() {
     try {
       std::rethrow_exception(pointer);
     } catch (const IndexError& error) {
-      PyErr_SetString(PyExc_IndexError, error.what());
+      raise("IndexError", error.what());
     } catch (const UserError& error) {
       raise("UserError", error.what());
     } catch (const InternalError& error) {

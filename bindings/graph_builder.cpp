@@ -30,10 +30,11 @@ GraphBuilder::GraphBuilder() : context_(std::make_shared<sym::Context>()), build
 }
 
 void GraphBuilder::add_size(const std::string& name, std::optional<int64_t> low, std::optional<int64_t> high,
-                            int input, int dim) {
+                            int input, int dim, std::optional<int64_t> hint) {
   sym::Expr symbol = context_->symbol(name, sym::SymbolKind::size);
   graph_.sizes.push_back({.symbol = symbol, .range = {.lo = low, .hi = high}, .modulus = {}});
   graph_.size_sources.push_back({.symbol = symbol, .input = input, .dim = dim});
+  if (hint) hints_.emplace_back(name, *hint);
 }
 
 sym::Expr GraphBuilder::size(nb::handle value) {
@@ -127,12 +128,17 @@ std::vector<graph::ValueId> GraphBuilder::call_python(size_t function, nb::handl
       list.push_back({size(value), {}});
     }
   }
-  if (!source.empty()) builder_.set_source(builder_.add_source(source));
+  set_source(source);
   return builder_.external(fmt::format("python:{}", function), std::move(operands), std::move(list), reason,
                            types(results));
 }
 
-graph::ValueId GraphBuilder::assign(graph::ValueId input, graph::ValueId value) {
+void GraphBuilder::set_source(const std::string& source) {
+  builder_.set_source(source.empty() ? graph::SourceId() : builder_.add_source(source));
+}
+
+graph::ValueId GraphBuilder::assign(graph::ValueId input, graph::ValueId value, const std::string& source) {
+  set_source(source);
   const graph::TensorType target = builder_.type(input);
   if (target.opaque.empty()) {
     value = builder_.cast(value, target.dtype);
@@ -172,14 +178,14 @@ void bind_graph_builder(nb::module_& module) {
   nb::class_<GraphBuilder>(module, "GraphBuilder", "Builds one graph; see fx_import.py.")
       .def(nb::init<>())
       .def("add_size", &GraphBuilder::add_size, nb::arg("name"), nb::arg("low").none(),
-           nb::arg("high").none(), nb::arg("input"), nb::arg("dim"))
+           nb::arg("high").none(), nb::arg("input"), nb::arg("dim"), nb::arg("hint") = nb::none())
       .def("input", &GraphBuilder::input, nb::arg("position"), nb::arg("type"),
            nb::arg("strides").none() = nb::none())
       .def("call", &GraphBuilder::call, nb::arg("op"), nb::arg("arguments"), nb::arg("keyword_only"),
            nb::arg("results"), nb::arg("source"), nb::arg("obstacle") = "")
       .def("call_python", &GraphBuilder::call_python, nb::arg("function"), nb::arg("arguments"),
            nb::arg("results"), nb::arg("reason"), nb::arg("source"))
-      .def("assign", &GraphBuilder::assign, nb::arg("input"), nb::arg("value"))
+      .def("assign", &GraphBuilder::assign, nb::arg("input"), nb::arg("value"), nb::arg("source"))
       .def("output_tensor", &GraphBuilder::output_tensor, nb::arg("value"), nb::arg("any_strides") = false)
       .def("output_integer", &GraphBuilder::output_integer, nb::arg("value"))
       .def("output_none", &GraphBuilder::output_none)
@@ -195,6 +201,7 @@ void bind_graph_builder(nb::module_& module) {
             return rows;
           },
           "The (operator, reason) of every node that is not compiled.")
+      .def("text", &GraphBuilder::text, "The graph as text, which kerf_opt reads.")
       .def("node_count", [](const GraphBuilder& builder) { return builder.graph().nodes.size(); });
   module.def(
       "is_computed_dtype", [](const std::string& name) { return dtype_from_torch(name).has_value(); },

@@ -15,8 +15,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "driver/report.h"
 #include "graph/build.h"
 #include "graph/import_aten.h"
+#include "graph/print.h"
 
 namespace kerf::bindings {
 
@@ -28,9 +30,10 @@ class GraphBuilder {
  public:
   GraphBuilder();
 
-  // A size symbol, read from dimension `dim` of argument `input`, or from that integer argument (dim -1).
+  // A size symbol, read from dimension `dim` of argument `input`, or from that integer argument (dim -1). `hint`: its
+  // value while tracing, where known.
   void add_size(const std::string& name, std::optional<int64_t> low, std::optional<int64_t> high, int input,
-                int dim);
+                int dim, std::optional<int64_t> hint);
   // `strides` where the argument comes with others than eager's, which are those of the type.
   graph::ValueId input(int position, nanobind::handle type, nanobind::handle strides);
   // A call with an obstacle is not compiled, for that reason.
@@ -42,16 +45,20 @@ class GraphBuilder {
                                           nanobind::handle results, const std::string& reason,
                                           const std::string& source);
   // The write-back of `value`, cast and broadcast to the input's type; the input afterwards.
-  graph::ValueId assign(graph::ValueId input, graph::ValueId value);
+  graph::ValueId assign(graph::ValueId input, graph::ValueId value, const std::string& source);
 
   uint32_t output_tensor(graph::ValueId value, bool any_strides);
   uint32_t output_integer(nanobind::handle value);
   uint32_t output_none();
 
+  const driver::SizeHints& hints() const { return hints_; }
+  // The graph as kerf_opt reads it.
+  std::string text() const { return graph::to_text(graph_, graph::Sources::shown); }
   const graph::Graph& graph() const { return graph_; }
   std::shared_ptr<sym::Context> context() const { return context_; }
 
  private:
+  void set_source(const std::string& source);
   sym::Expr size(nanobind::handle value);
   std::vector<sym::Expr> sizes(nanobind::handle values);
   graph::TensorType type(nanobind::handle value);
@@ -62,6 +69,7 @@ class GraphBuilder {
   std::shared_ptr<sym::Context> context_;
   graph::Graph graph_;
   graph::Builder builder_;
+  driver::SizeHints hints_;
   std::unordered_map<std::string, sym::Expr> parsed_;
 };
 

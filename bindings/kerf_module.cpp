@@ -9,9 +9,12 @@
 #include "call.h"
 #include "disk_cache.h"
 #include "driver/plan_cache.h"
+#include "driver/text_pass.h"
 #include "errors.h"
+#include "graph/parse.h"
 #include "graph_builder.h"
 #include "partition.h"
+#include "target/library_ops.h"
 
 namespace nb = nanobind;
 
@@ -23,23 +26,36 @@ void bind_report(nb::module_& module) {
   nb::class_<driver::ExternRecord>(module, "ExternRecord", "One operator that is not compiled, and why.")
       .def_ro("op", &driver::ExternRecord::op)
       .def_ro("reason", &driver::ExternRecord::reason)
-      .def_ro("source", &driver::ExternRecord::source);
+      .def_ro("source", &driver::ExternRecord::source)
+      .def_ro("bytes", &driver::ExternRecord::bytes)
+      .def_ro("is_library", &driver::ExternRecord::is_library);
   nb::class_<driver::KernelRecord>(module, "KernelRecord", "One kernel.")
       .def_ro("name", &driver::KernelRecord::name)
       .def_ro("sources", &driver::KernelRecord::sources)
-      .def_ro("text", &driver::KernelRecord::text)
-      .def_ro("bytes", &driver::KernelRecord::bytes);
+      .def_prop_ro(
+          "members",
+          [](const driver::KernelRecord& record) {
+            nb::list members;
+            for (const loop::Merged& member : record.members)
+              members.append(nb::make_tuple(member.name, member.why));
+            return members;
+          },
+          "(name, why it is in this kernel) of what was fused.")
+      .def_ro("bytes_read", &driver::KernelRecord::bytes_read)
+      .def_ro("bytes_written", &driver::KernelRecord::bytes_written);
   nb::class_<CompileReport>(module, "CompileReport", "What a compile did.")
       .def_ro("target", &CompileReport::target)
       .def_ro("nodes", &CompileReport::nodes)
       .def_ro("kernels", &CompileReport::kernels)
       .def_ro("unique_kernels", &CompileReport::unique_kernels)
-      .def_ro("kernel_records", &CompileReport::kernel_records)
-      .def_ro("externs", &CompileReport::externs)
+      .def_prop_ro("kernel_records", [](const CompileReport& report) { return report.steps.kernels; })
+      .def_prop_ro("externs", [](const CompileReport& report) { return report.steps.externs; })
       .def_ro("seconds", &CompileReport::seconds)
       .def_ro("peak_bytes", &CompileReport::peak_bytes)
       .def_ro("cache_hit", &CompileReport::cache_hit)
       .def_ro("source_text", &CompileReport::source_text)
+      .def_ro("graph_text", &CompileReport::graph_text)
+      .def_ro("dump_problem", &CompileReport::dump_problem)
       .def_ro("warnings", &CompileReport::warnings);
 }
 
@@ -70,9 +86,11 @@ CompiledGraph* compile(const GraphBuilder& builder, const driver::CompileOptions
                        std::vector<ArgumentKind> arguments, std::vector<nb::object> constants,
                        const Results& results, const std::vector<nb::object>& functions) {
   driver::Compiled compiled;
+  driver::CompileOptions hinted = options;
+  hinted.hints = builder.hints();
   {
     nb::gil_scoped_release release;
-    compiled = driver::compile(builder.graph(), builder.context(), options);
+    compiled = driver::compile(builder.graph(), builder.context(), hinted);
   }
   return wrap(std::move(compiled), std::move(name), std::move(arguments), std::move(constants), results,
               functions);
@@ -111,8 +129,7 @@ void bind_compiled_graph(nb::module_& module) {
       .def_prop_ro("report", &CompiledGraph::report, nb::rv_policy::reference_internal)
       .def_prop_ro("channels_last", &CompiledGraph::channels_last,
                    "Per result: whether its strides are channels last, whatever tracing saw.")
-      .def_prop_ro("peak_bytes", &CompiledGraph::peak_bytes,
-                   "Bytes of the arena and outputs of the last call.");
+      .def_prop_ro("peak_bytes", &CompiledGraph::peak_bytes, "Bytes that the last call took at most.");
   module.def("compile", &compile, nb::arg("builder"), nb::arg("options"), nb::arg("name"),
              nb::arg("arguments"), nb::arg("constants"), nb::arg("results"), nb::arg("functions"),
              nb::rv_policy::take_ownership);
@@ -120,6 +137,35 @@ void bind_compiled_graph(nb::module_& module) {
              "What a compile depends on besides its graph.");
   module.def("load", &load, nb::arg("key"), nb::arg("options"), nb::arg("name"), nb::arg("arguments"),
              nb::arg("constants"), nb::arg("results"));
+}
+
+// What kerf_opt does, and the text behind Compilation.source().
+void bind_passes(nb::module_& module) {
+  module.def(
+      "run_passes",
+      [](const std::string& names, const std::string& text) {
+        nb::gil_scoped_release release;
+        return driver::run_text_passes(names, text);
+      },
+      nb::arg("names"), nb::arg("text"), "Passes by name, `a,b`, over the text of an IR.");
+  module.def("passes", [] {
+    std::vector<std::pair<std::string, std::string>> passes;
+    for (const driver::TextPass& pass : driver::text_passes()) passes.emplace_back(pass.name, pass.help);
+    return passes;
+  });
+  module.def(
+      "stages_of",
+      [](const std::string& graph_text, driver::CompileOptions options) {
+        nb::gil_scoped_release release;
+        auto context = std::make_shared<sym::Context>();
+        graph::Graph graph = graph::parse(graph_text, *context);
+        options.keep_text = true;
+        return driver::compile(graph, context, options).report.source_text;
+      },
+      nb::arg("graph_text"), nb::arg("options"), "The text of every stage of compiling a graph.");
+  module.def("code_generator", &driver::code_generator,
+             "\"llvm 19.1.7\", or \"interpreter\" in a build without LLVM.");
+  module.def("is_library_call", [](const std::string& op) { return !target::library_reason(op).empty(); });
 }
 
 }  // namespace
@@ -134,6 +180,7 @@ NB_MODULE(_core, module) {
   bind_options(module);
   bind_compiled_graph(module);
   bind_disk_cache(module);
+  bind_passes(module);
 }
 
 }  // namespace kerf::bindings

@@ -130,7 +130,7 @@ def kernels_table(records: list[kerf.Compilation]) -> Table:
     for column in ("operators", "kernels", "library calls", "compile (s)"):
         table.add_column(column, justify="right")
     for record in records:
-        seconds = sum(record.seconds.values())
+        seconds = record.seconds["total"]
         table.add_row(
             record.name, *map(str, (record.nodes, record.kernels, len(record.externs))), f"{seconds:.2f}"
         )

@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 system_packages=(
   build-essential ccache cmake ninja-build python3-dev python3-venv
-  llvm-19-dev zlib1g-dev libzstd-dev clang-format-19 lld-19
+  llvm-19-dev zlib1g-dev libzstd-dev clang-format-19
   libfmt-dev doctest-dev libcli11-dev nlohmann-json3-dev libxxhash-dev
 )
 

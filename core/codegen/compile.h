@@ -28,9 +28,10 @@ target::CpuTarget host_target();
 Result<std::string> emit(const loop::Kernel& kernel, const target::CpuTarget& target);
 
 // Emits, builds and loads one scheduled kernel. Kernels may be built at the same time when each has a sym::Context of
-// its own: compiling interns expressions there. Throws RuntimeError when LLVM says no.
+// its own: compiling interns expressions there. `emit_seconds`, where given, receives the part of the time that making
+// the text took. Throws RuntimeError when LLVM says no.
 Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
-                                    const CompileOptions& options);
+                                    const CompileOptions& options, double* emit_seconds = nullptr);
 
 // Loads an object made by `compile` earlier (same target), setting entry and code.
 void load(target::CpuArtifact& artifact);

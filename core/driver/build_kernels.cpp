@@ -1,6 +1,7 @@
 #include "driver/build_kernels.h"
 
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -14,6 +15,12 @@
 namespace kerf::driver {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // One distinct kernel, in a context of its own so that threads do not share any.
 struct Job {
@@ -47,6 +54,7 @@ void run_jobs(const std::vector<Job>& jobs, const std::function<void(size_t)>& b
 
 BuiltKernels build_kernels(const loop::Program& program, const target::CpuTarget& target,
                            const codegen::CompileOptions& options) {
+  const Clock::time_point start = Clock::now();
   BuiltKernels result;
   std::vector<Job> jobs;
   std::unordered_map<std::string, uint32_t> known;  // normalised text -> job
@@ -60,12 +68,24 @@ BuiltKernels build_kernels(const loop::Program& program, const target::CpuTarget
     result.artifact_of.push_back(found->second);
   }
   result.artifacts.resize(jobs.size());
+  struct Spent {
+    double emit = 0, all = 0;
+  };
+  std::vector<Spent> spent(jobs.size());
   run_jobs(jobs, [&](size_t i) {
-    Result<target::CpuArtifact> built = codegen::compile(jobs[i].kernel, target, options);
+    const Clock::time_point begun = Clock::now();
+    Result<target::CpuArtifact> built = codegen::compile(jobs[i].kernel, target, options, &spent[i].emit);
+    spent[i].all = seconds_since(begun);
     CHECK(built, "kernel cannot be emitted: {}\n{}", built.reason(), loop::to_text(jobs[i].kernel));
     result.artifacts[i] = std::move(*built);
     result.artifacts[i].grid = sym::Expr();  // belongs to the job's context; the plan has its own
   });
+  // Threads overlap: the elapsed time is shared out as the threads' time is.
+  double emit = 0, all = 0;
+  for (const Spent& one : spent) emit += one.emit, all += one.all;
+  const double elapsed = seconds_since(start);
+  result.codegen_seconds = all > 0 ? elapsed * emit / all : 0;
+  result.build_seconds = elapsed - result.codegen_seconds;
   return result;
 }
 

@@ -12,6 +12,8 @@ namespace kerf::driver {
 struct BuiltKernels {
   std::vector<target::CpuArtifact> artifacts;
   std::vector<uint32_t> artifact_of;  // per launch, in program order
+  double codegen_seconds = 0;         // of the elapsed time: making target text, and
+  double build_seconds = 0;           // the rest, machine code from it
 };
 
 // Throws InternalError when a scheduled kernel has no code (lowering and scheduling make only what can be emitted) and

@@ -2,14 +2,15 @@
 // compile: Graph -> Compiled, the whole pipeline for the CPU target. pipeline.cpp is the list of its stages.
 //
 // Thread-safe: any number of compiles may run at the same time, each with its own sym::Context.
-// Errors: InternalError names the pass and the file with the replay command; RuntimeError when LLVM says no. What cannot
-// be compiled becomes an extern step listed in the report.
+// Errors: InternalError and RuntimeError (LLVM says no) name the pass; the graph's text and `kerf_opt --passes=compile`
+// replay them. What cannot be compiled becomes an extern step listed in the report.
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "driver/report.h"
 #include "graph/graph.h"
 #include "runtime/executor.h"
 #include "runtime/plan.h"
@@ -19,22 +20,10 @@ namespace kerf::driver {
 
 struct CompileOptions {
   int opt_level = 2;             // 0 or 2: LLVM code generation
-  bool keep_text = false;        // keep kernel texts in the report
+  bool keep_text = false;        // keep the text of every stage in the report
   std::string dump_dir;          // numbered dumps of every stage; empty: none
   std::string cache_dir;         // disk cache of plans and kernels; empty: none
-};
-
-struct ExternRecord {
-  std::string op;
-  std::string reason;
-  std::string source;
-};
-
-struct KernelRecord {
-  std::string name;
-  std::vector<std::string> sources;  // the user's lines
-  std::string text;                  // loop IR
-  int64_t bytes = 0;                 // read and written by one launch, for the hinted sizes
+  SizeHints hints;               // for the numbers of the report; they change no code
 };
 
 struct CompileReport {
@@ -42,14 +31,15 @@ struct CompileReport {
   int64_t nodes = 0;
   int64_t kernels = 0;
   int64_t unique_kernels = 0;
-  std::vector<KernelRecord> kernel_records;
-  std::vector<ExternRecord> externs;
-  std::vector<std::pair<std::string, double>> seconds;  // stage, seconds, in order
-  int64_t peak_bytes = 0;
+  StepRecords steps;
+  // Elapsed seconds by phase, in order: graph, lower, schedule, codegen, build (with the plan), total.
+  std::vector<std::pair<std::string, double>> seconds;
+  int64_t peak_bytes = 0;  // that a call with the hinted sizes takes at most; 0 if they do not fit the plan
   bool cache_hit = false;
-  std::string source_text;  // texts of all IRs, when keep_text
-  std::vector<std::string>
-      warnings;  // for the user's eyes: the disk cache does not work, an entry is damaged
+  std::string graph_text;             // the graph as it was given
+  std::string source_text;            // of every stage, LLVM IR and plan included, when keep_text
+  std::string dump_problem;           // why a dump could not be written; empty if all were
+  std::vector<std::string> warnings;  // the disk cache does not work, an entry is damaged
 };
 
 struct Compiled {
@@ -66,5 +56,7 @@ Compiled compile(const graph::Graph& graph, std::shared_ptr<sym::Context> contex
 
 // How reports name a target.
 std::string target_name(const target::CpuTarget& target);
+// "llvm 19.1.7", or "interpreter" in a build without LLVM.
+std::string code_generator();
 
 }  // namespace kerf::driver

@@ -8,7 +8,10 @@
 namespace kerf::driver {
 
 graph::Graph optimize_graph(const graph::Graph& input, Stages& stages) {
-  stages.record("import", input);
+  stages.run("graph", "import", [&] {
+    stages.record("import", input);
+    return true;
+  });
   auto run = [&](const char* name, graph::Graph (*pass)(const graph::Graph&), const graph::Graph& graph) {
     return stages.run("graph", name, [&] { return pass(graph); });
   };
@@ -25,9 +28,13 @@ graph::Graph optimize_graph(const graph::Graph& input, Stages& stages) {
   return run("remove_dead_nodes", graph::remove_dead_nodes, graph);
 }
 
-loop::Program make_program(const graph::Graph& graph, const target::CpuTarget& target, Stages& stages) {
+loop::Program make_program(const graph::Graph& graph, Stages& stages) {
   loop::Program program = stages.run("lower", "lower", [&] { return lower::lower(graph); });
-  program = stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program); });
+  return stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program); });
+}
+
+loop::Program schedule_program(const loop::Program& program, const target::CpuTarget& target,
+                               Stages& stages) {
   return stages.run("schedule", "schedule_kernels", [&] { return sched::schedule_kernels(program, target); });
 }
 

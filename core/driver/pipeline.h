@@ -13,7 +13,9 @@ namespace kerf::driver {
 // Tensor-level passes: what reaches lowering. Composites are gone afterwards.
 graph::Graph optimize_graph(const graph::Graph& graph, Stages& stages);
 
-// Graph to scheduled Program.
-loop::Program make_program(const graph::Graph& graph, const target::CpuTarget& target, Stages& stages);
+// Graph to fused Program, not yet scheduled.
+loop::Program make_program(const graph::Graph& graph, Stages& stages);
+
+loop::Program schedule_program(const loop::Program& program, const target::CpuTarget& target, Stages& stages);
 
 }  // namespace kerf::driver

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "driver/compile.h"
-#include "graph/graph.h"
 
 namespace kerf::driver {
 
@@ -13,8 +12,8 @@ namespace kerf::driver {
 // or the build allow no caching.
 std::string environment_key(const CompileOptions& options);
 
-// The same with the graph, and with its source lines, which errors and reports name.
-std::string compile_key(const graph::Graph& graph, const CompileOptions& options);
+// The same with the graph: its text with source lines, which errors and reports name.
+std::string compile_key(const std::string& graph_text, const CompileOptions& options);
 
 // What was stored under `key`, with its code loaded; nullopt if nothing usable is there. `warnings`: see CompileReport.
 std::optional<Compiled> load_compiled(const std::string& key, const CompileOptions& options,

@@ -1,5 +1,5 @@
 #pragma once
-// What happens around every pass: it is timed, its result is verified, dumped under a number and its name, and an
+// What happens around every pass: its result is verified and dumped under a number and its name, all of it is timed, and an
 // exception on the way out says which pass it was.
 #include <chrono>
 #include <string>
@@ -14,41 +14,48 @@ namespace kerf::driver {
 
 class Stages {
  public:
-  // dump_dir: numbered files go there; empty: none. keep_text: all texts are collected for the report.
+  // dump_dir: numbered files go there; empty: none. keep_text: all texts are collected for `text`.
   Stages(std::string dump_dir, bool keep_text) : dump_dir_(std::move(dump_dir)), keep_text_(keep_text) {}
 
-  // Runs `pass` (a callable returning a Graph or Program) as the stage `name`; its time counts under `phase`.
+  // Runs `pass`, a callable, as the stage `name`; its time counts under `phase`. A Graph or Program that it returns is
+  // recorded. Whatever is no error of ours (map::at, say) is a fault of ours and becomes an InternalError.
   template <class Pass>
   auto run(const char* phase, const char* name, Pass&& pass) {
     auto start = std::chrono::steady_clock::now();
-    auto result = [&] {
-      try {
-        return pass();
-      } catch (const InternalError& e) {
-        throw InternalError(std::string("in pass ") + name + ": " + e.what());
-      }
-    }();
-    add_seconds(phase, start);
-    record(name, result);
-    return result;
+    try {
+      auto result = pass();
+      if constexpr (requires { record(name, result); }) record(name, result);
+      add_seconds(phase, start);
+      return result;
+    } catch (...) {
+      rethrow_from(name);
+    }
   }
 
   void add_seconds(const std::string& phase, std::chrono::steady_clock::time_point start);
+  void add_seconds(const std::string& phase, double seconds);
   const std::vector<std::pair<std::string, double>>& seconds() const { return seconds_; }
   const std::string& text() const { return text_; }
+  bool wants_text() const { return keep_text_ || !dump_dir_.empty(); }
+  // Why a dump could not be written (the first time); empty if all were.
+  const std::string& problem() const { return problem_; }
 
+  // Verifies and keeps the text.
   void record(const char* name, const graph::Graph& graph);
   void record(const char* name, const loop::Program& program);
+  void keep(const char* name, const std::string& text);
 
  private:
-  void keep(const char* name, const std::string& text);
-  bool wants_text() const { return keep_text_ || !dump_dir_.empty(); }
+  // Throws the current exception with the pass in its message.
+  [[noreturn]] static void rethrow_from(const char* name);
+  void write(const std::string& title, const std::string& text);
 
   std::string dump_dir_;
   bool keep_text_;
   int number_ = 0;
   std::string last_;
   std::string text_;
+  std::string problem_;
   std::vector<std::pair<std::string, double>> seconds_;
 };
 

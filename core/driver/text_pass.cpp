@@ -7,6 +7,7 @@
 
 #include "axis/domain_text.h"
 #include "base/error.h"
+#include "driver/compile.h"
 #include "graph/parse.h"
 #include "graph/passes/passes.h"
 #include "graph/print.h"
@@ -17,6 +18,7 @@
 #include "loop/verify.h"
 #include "loop/verify_program.h"
 #include "lower/lower.h"
+#include "runtime/plan_text.h"
 #include "sched/schedule_program.h"
 
 namespace kerf::driver {
@@ -118,6 +120,17 @@ std::string lower_graph(std::string_view text) {
   return loop::to_text(program);
 }
 
+// The whole pipeline as a compile runs it, for this machine: the plan, or the error of that compile.
+template <int opt_level>
+std::string compile_graph(std::string_view text) {
+  auto context = std::make_shared<sym::Context>();
+  Graph graph = graph::parse(text, *context);
+  CompileOptions options;
+  options.use_cache = false;
+  options.opt_level = opt_level;
+  return runtime::to_text(*compile(graph, context, options).plan);
+}
+
 // Texts must not depend on the machine: the target is that of CpuTarget's defaults.
 Program schedule_for_default_target(const Program& program) { return sched::schedule_kernels(program, {}); }
 
@@ -135,6 +148,9 @@ constexpr TextPass kPasses[] = {
     {"expand_composites", "composites become their formulas", on_graph<graph::expand_composites>},
     // graph to program
     {"lower", "one small loop nest per value", lower_graph},
+    // graph to plan
+    {"compile", "everything up to the plan, for this machine", compile_graph<2>},
+    {"compile_o0", "the same with opt_level 0", compile_graph<0>},
     // program
     {"fuse_kernels", "merge kernels on common axes", on_program<sched::fuse_kernels>},
     {"schedule_kernels", "choose and apply schedules", on_program<schedule_for_default_target>},

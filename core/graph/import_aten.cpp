@@ -169,9 +169,17 @@ std::vector<ValueId> import_call(Builder& builder, const Call& call) {
   const AtenRow* row = find_row(call.op);
   std::string reason = obstacle(builder, call, row);
   if (reason.empty()) {
-    Imported values = import_by(builder, call, *row);
-    if (values) return *values;
-    reason = fmt::format("{}: {}", call.op, values.reason());
+    try {
+      Imported values = import_by(builder, call, *row);
+      if (values) return *values;
+      reason = fmt::format("{}: {}", call.op, values.reason());
+    } catch (const UserError&) {
+      throw;
+    } catch (const std::exception& e) {
+      // The graph's text then ends with the call, and the pass import_externals replays the failure.
+      import_external(builder, call, "its import failed");
+      throw InternalError(fmt::format("importing {}: {}", call.op, e.what()));
+    }
   }
   return import_external(builder, call, reason);
 }

@@ -28,6 +28,13 @@ struct ProgramBuffer {
   bool written_by_extern = false;  // memory is adopted from the extern's result, never planned into an arena
 };
 
+// For reports: a kernel of the program before fusion, and why it runs in this launch.
+struct Merged {
+  std::string name;
+  std::vector<std::string> sources;  // the user's lines
+  std::string why;
+};
+
 struct Launch {
   Kernel kernel;
   std::vector<target::BufferIndex>
@@ -35,6 +42,7 @@ struct Launch {
   // Iterations of the loops around the kernel's body are known to be independent (a fused group); scheduling need not
   // prove it. Not part of the text form.
   bool outer_is_parallel = false;
+  std::vector<Merged> merged;  // of a fused kernel; not part of the text form
 };
 
 struct Program {

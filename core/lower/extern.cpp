@@ -1,27 +1,14 @@
 // External nodes: the call as it stands, tensors given with eager's strides, because what an operator does or returns
 // may depend on them. Convolutions run channels last where they can (layout.h).
-#include <algorithm>
-#include <array>
-#include <string_view>
-
 #include "lower/layout.h"
 #include "lower/tensor_view.h"
+#include "target/library_ops.h"
 
 namespace kerf::lower {
 
 namespace {
 
 using graph::Attr;
-
-// Operators that are the library's everywhere: matrix products, convolutions, attention.
-bool is_matmul_like(std::string_view op) {
-  constexpr std::array<std::string_view, 8> kNames = {"convolution", "conv1d", "conv2d", "conv3d",
-                                                      "matmul",      "linear", "mm",     "attention"};
-  size_t dot = op.find('.');
-  std::string_view name = dot == op.npos ? op : op.substr(dot + 1);
-  name = name.substr(0, name.find('.'));
-  return std::ranges::any_of(kNames, [&](std::string_view part) { return name.find(part) != name.npos; });
-}
 
 // The strides that a 4-d tensor of a channels-last call has.
 std::vector<sym::Expr> strides_in_call(Lowering& lowering, const graph::TensorType& type,
@@ -58,8 +45,9 @@ void lower_external(Lowering& lowering, graph::NodeId id) {
   size_t images = channels_last_images(lowering, node);
   for (const target::ExternArgument& argument : node.get<target::ExternArgumentList>(Attr::arguments))
     call.arguments.push_back(placed(lowering, node, argument, call.arguments.size() < images));
-  call.reason = node.get<std::string>(Attr::reason);
-  call.is_matmul_like = is_matmul_like(call.op);
+  const std::string_view by_design = target::library_reason(call.op);
+  call.is_matmul_like = !by_design.empty();
+  call.reason = call.is_matmul_like ? by_design : node.get<std::string>(Attr::reason);
   append_call(lowering, id, std::move(call),
               [&](const graph::TensorType& type) { return strides_in_call(lowering, type, images > 0); });
 }

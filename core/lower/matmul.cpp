@@ -1,5 +1,6 @@
 // Matrix products: library calls on strided views of whatever buffers the operands lie in.
 #include "lower/tensor_view.h"
+#include "target/library_ops.h"
 
 namespace kerf::lower {
 
@@ -34,7 +35,7 @@ void lower_matmul(Lowering& lowering, graph::NodeId id) {
   for (graph::ValueId operand : node.operands) call.arguments.push_back({any_view(lowering, operand), ""});
   if (node.find(Attr::beta)) call.arguments.push_back(factor(lowering, node, Attr::beta, "beta"));
   if (node.find(Attr::alpha)) call.arguments.push_back(factor(lowering, node, Attr::alpha, "alpha"));
-  call.reason = "matrix product: library call";
+  call.reason = target::library_reason(call.op);
   call.is_matmul_like = true;
   append_call(lowering, id, std::move(call));
 }

@@ -132,6 +132,13 @@ std::vector<CallOutput> Executor::run(Host& host, std::span<const CallInput> inp
   return lease.frame().run(host, inputs, state.memory, lease.arena());
 }
 
+int64_t Executor::prepare(std::span<const int64_t> sizes) {
+  std::unique_ptr<Frame> frame = state_->take_frame(sizes);
+  const int64_t bytes = frame->record().peak_bytes;
+  state_->give_back_frame(std::move(frame));
+  return bytes;
+}
+
 int64_t Executor::peak_bytes() const { return state_->peak_bytes.load(std::memory_order_relaxed); }
 
 }  // namespace kerf::runtime

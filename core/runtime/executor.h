@@ -33,7 +33,10 @@ class Executor {
   explicit Executor(std::shared_ptr<const Plan> plan);
   ~Executor();
   std::vector<CallOutput> run(Host& host, std::span<const CallInput> inputs);
-  // Bytes of the arena plus outputs for the shapes of the last call.
+  // Evaluates what depends on sizes ahead of the first call with these (a value for each of Plan::sizes); returns
+  // the bytes that such a call takes at most.
+  int64_t prepare(std::span<const int64_t> sizes);
+  // The bytes that the last call took at most: the arena, outputs, and results of library calls.
   int64_t peak_bytes() const;
 
  private:

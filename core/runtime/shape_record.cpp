@@ -24,6 +24,19 @@ bool is_returned(const PlanBuffer& buffer) {
   return buffer.storage == Storage::output || buffer.storage == Storage::adopted;
 }
 
+// The most bytes that are alive at one step.
+int64_t most_alive(std::span<const BufferLife> buffers, size_t step_count) {
+  std::vector<int64_t> change(step_count + 2);
+  for (const BufferLife& buffer : buffers) {
+    if (buffer.first_step > buffer.last_step) continue;
+    change[std::min<size_t>(buffer.first_step, step_count)] += buffer.bytes;
+    change[std::min<size_t>(buffer.last_step, step_count) + 1] -= buffer.bytes;
+  }
+  int64_t alive = 0, most = 0;
+  for (int64_t bytes : change) most = std::max(most, alive += bytes);
+  return most;
+}
+
 }  // namespace
 
 int64_t element_count(std::span<const int64_t> shape) {
@@ -191,15 +204,19 @@ void ShapeEvaluator::evaluate_outputs(const Values& values, ShapeRecord& record)
 }
 
 void ShapeEvaluator::plan_memory(const Values& values, ShapeRecord& record) const {
-  std::vector<BufferLife> lives;
+  std::vector<BufferLife> lives, adopted;
   lives.reserve(plan_.buffers.size());
   for (const PlanBuffer& buffer : plan_.buffers) {
-    bool planned = buffer.storage == Storage::arena && is_used(buffer);
-    int64_t bytes = planned ? values.of(buffer.elements) * byte_size(buffer.dtype) : 0;
-    lives.push_back({bytes, buffer.first_step, buffer.last_step});
+    auto life = [&](Storage storage) -> BufferLife {
+      bool counts = buffer.storage == storage && is_used(buffer);
+      int64_t bytes = counts ? values.of(buffer.elements) * byte_size(buffer.dtype) : 0;
+      return {bytes, buffer.first_step, buffer.last_step};
+    };
+    lives.push_back(life(Storage::arena));
+    if (buffer.storage == Storage::adopted) adopted.push_back(life(Storage::adopted));
   }
   record.arena = plan_arena(lives);
-  record.peak_bytes += record.arena.bytes;
+  record.peak_bytes += record.arena.bytes + most_alive(adopted, plan_.steps.size());
 }
 
 }  // namespace kerf::runtime

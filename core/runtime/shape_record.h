@@ -60,7 +60,7 @@ struct ShapeRecord {
   // the output that it becomes, or flat when that output does not cover it.
   std::vector<Geometry> owners;
   ArenaLayout arena;       // offsets by buffer
-  int64_t peak_bytes = 0;  // arena and outputs
+  int64_t peak_bytes = 0;  // arena, outputs, and the most of what is adopted
 };
 
 // Compiles the expressions of a Plan once. `evaluate` may be called from several threads.

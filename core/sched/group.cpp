@@ -122,11 +122,17 @@ std::optional<uint32_t> Grouper::common_position(size_t id, size_t step) const {
 // reads, then what the nest writes and the group reads (a producer taken in late), then what both read.
 std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nest, size_t step) const {
   std::vector<Touch> nest_reads = reads_of(nest, step), nest_stores = stores_of(nest, step);
-  std::vector<std::pair<Expr, Expr>> links;  // position over root axes, index over nest axes
-  auto link = [&](const std::vector<Touch>& ours, const std::vector<Touch>& theirs) {
+  struct Candidate {
+    Expr position;  // over root axes
+    Expr index;     // over nest axes
+    Link link;
+    BufferIndex buffer;
+  };
+  std::vector<Candidate> candidates;
+  auto link = [&](const std::vector<Touch>& ours, const std::vector<Touch>& theirs, Link kind) {
     for (const Touch& a : ours)
       for (const Touch& b : theirs)
-        if (a.buffer == b.buffer) links.emplace_back(a.index, b.index);
+        if (a.buffer == b.buffer) candidates.push_back({a.index, b.index, kind, a.buffer});
   };
   std::vector<Touch> group_stores, group_reads;
   for (const Member& member : g.members) {
@@ -135,9 +141,9 @@ std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nes
     for (Touch t : reads_of(member.nest, member.step))
       group_reads.push_back({t.buffer, on_root(member, t.index, g.facts)});
   }
-  link(group_stores, nest_reads);
-  link(group_reads, nest_stores);
-  link(group_reads, nest_reads);
+  link(group_stores, nest_reads, Link::reads);
+  link(group_reads, nest_stores, Link::writes);
+  link(group_reads, nest_reads, Link::shares);
   // Every buffer passed between the nest and the group is read at the very point where it was written.
   auto is_local = [&](const Alignment& alignment) {
     auto matches = [&](const std::vector<Touch>& ours, const std::vector<Touch>& theirs) {
@@ -154,10 +160,12 @@ std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nes
            matches(group_stores, nest_stores);
   };
   std::optional<Alignment> broadcast;
-  for (const auto& [position, index] : links) {
-    std::optional<Alignment> alignment = align(g, nest, position, index);
+  for (const Candidate& candidate : candidates) {
+    std::optional<Alignment> alignment = align(g, nest, candidate.position, candidate.index);
     if (!alignment || !is_local(*alignment)) continue;
-    if (!join_pays(g, *alignment, position)) continue;
+    if (!join_pays(g, *alignment, candidate.position)) continue;
+    alignment->member.link = candidate.link;
+    alignment->member.through = candidate.buffer;
     if (!alignment->broadcasts) return alignment;
     if (!broadcast) broadcast = std::move(alignment);
   }

@@ -29,12 +29,22 @@ struct RootAxis {
   bool inner = false;
 };
 
+// How a member came to its group: by a buffer that it shares with the members already there.
+enum class Link : uint8_t {
+  none,    // the group began with it
+  reads,   // it reads what they compute
+  writes,  // it computes what they read
+  shares,  // it reads what they read
+};
+
 struct Member {
   size_t step = 0;  // its launch in the program
   Nest nest;
   std::vector<sym::Substitution> map;  // every axis of the nest over the root axes
   bool is_full = false;                // uses the inner axes (a reducing member does so inside its fold)
   bool is_copy = false;                // computes again what another group computes and stores
+  Link link = Link::none;              // for reports, with the buffer
+  target::BufferIndex through = target::kNoBuffer;
 };
 
 struct Group {

@@ -6,6 +6,7 @@
 #include "sched/align.h"
 #include "sched/fuse.h"
 #include "sched/group.h"
+#include "sched/reasons.h"
 #include "sched/schedule.h"
 #include "sched/traffic.h"
 
@@ -50,8 +51,8 @@ loop::Program fuse_kernels(const loop::Program& program) {
     if (group.members.empty()) continue;
     FusedKernel fused = fuse(program, group, inside);
     if (fused.kernel.body.empty()) continue;  // all it made is made again where it is read
-    placed.push_back(
-        {group.position, loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true}});
+    placed.push_back({group.position, loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true,
+                                                   reasons_of(program, group, inside)}});
   }
   sym::Facts facts;
   for (const loop::Size& size : program.sizes) {
@@ -65,9 +66,11 @@ loop::Program fuse_kernels(const loop::Program& program) {
     std::optional<Nest> nest = launch ? take_apart(launch->kernel) : std::nullopt;
     if (nest) {
       Group alone = seed_group(*nest, step, facts);
-      FusedKernel fused = fuse(program, alone, std::vector<bool>(program.buffers.size(), false));
+      const std::vector<bool> none_inside(program.buffers.size(), false);
+      FusedKernel fused = fuse(program, alone, none_inside);
       placed.push_back(
-          {grouping.position[step], loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true}});
+          {grouping.position[step], loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true,
+                                                 reasons_of(program, alone, none_inside)}});
     } else {
       placed.push_back({grouping.position[step], program.steps[step]});
     }

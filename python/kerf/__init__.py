@@ -9,14 +9,16 @@ from importlib.metadata import entry_points
 from torch._dynamo import register_backend
 
 from kerf.backend import kerf_backend
-from kerf.debug import Compilation, Partition, compilations, explain, partitions, reset, start_log
-from kerf.errors import InternalError, KerfError, RuntimeError, UserError
+from kerf.debug import Compilation, Partition, compilations, partitions, reset, start_log
+from kerf.errors import IndexError, InternalError, KerfError, RuntimeError, UserError
 from kerf.options import config
+from kerf.report import explain
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Compilation",
+    "IndexError",
     "InternalError",
     "KerfError",
     "Partition",

@@ -4,6 +4,7 @@ A compiled graph follows the boxed convention: it takes one list of arguments an
 are freed as soon as nobody else holds them.
 """
 
+import dataclasses
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -12,13 +13,15 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch.utils import _pytree as pytree
 
 from kerf import _core, debug, eager_random, saved, trace_cache
 from kerf.decomp import decompositions
-from kerf.errors import UserError
-from kerf.fx_import import CannotImport, import_graph
+from kerf.errors import InternalError, RuntimeError, UserError
+from kerf.fx_import import CannotImport, ImportedGraph, import_graph
 from kerf.options import Options, resolve
 from kerf.partition import correct_side_dtypes, partition
+from kerf.sizes import hint_of
 
 SUPPORTED_TORCH = ((2, 11), (2, 14))
 
@@ -43,6 +46,8 @@ def kerf_backend(
             CPU. Dynamo wraps it in BackendCompilerFailed.
     """
     check_torch_version(torch.__version__)
+    if _core.code_generator() == "interpreter":
+        debug.warn_once("this build of Kerf has no LLVM: kernels are interpreted, which is right and slow")
     chosen = resolve(options, mode)
     _check_devices(example_inputs)
     graph = debug.next_graph()
@@ -50,17 +55,16 @@ def kerf_backend(
     def compiler(kind: str) -> Callable[..., Any]:
         return functools.partial(_compile_traced, name=f"graph {graph} {kind}", kind=kind, options=chosen)
 
-    core_options = _core_options(chosen)
     partition_fn = functools.partial(partition, chosen.partition, f"graph {graph}")
     if chosen.fallback_random:
         partition_fn = functools.partial(eager_random.partition_draws, partition_fn)
 
     def load(recipe: trace_cache.Recipe) -> Callable[..., Any] | None:
-        return _load_traced(recipe, f"graph {graph} {recipe.kind}", core_options)
+        return _load_traced(recipe, f"graph {graph} {recipe.kind}", chosen)
 
     with (
         eager_random.keep_draws(chosen.fallback_random),
-        trace_cache.session(gm, chosen, core_options, load) as as_torch_wants,
+        trace_cache.session(gm, chosen, _core_options(chosen), load) as as_torch_wants,
     ):
         return aot_autograd(
             fw_compiler=as_torch_wants(compiler("forward")),
@@ -105,60 +109,70 @@ def _compile_traced(
     strides = saved.chosen_strides(gm, example_inputs) if kind == "backward" else {}
     try:
         imported = import_graph(
-            gm, any_strides=any_strides, strides=strides, fallback_random=options.fallback_random
+            gm,
+            any_strides=any_strides,
+            strides=strides,
+            fallback_random=options.fallback_random,
+            dump=options.dump,
         )
     except CannotImport as reason:
         return _run_by_torch(gm, name, kind, str(reason))
     import_seconds = time.perf_counter() - start
-    compiled = _core.compile(
-        imported.builder,
-        _core_options(options),
-        name,
-        imported.arguments,
-        imported.constants,
-        imported.results,
-        imported.functions,
-    )
-    compiled._boxed_call = True
+    compiled = _compile_imported(imported, name, kind, options)
     if kind == "forward":
         saved.report_strides(gm, compiled)
     if compiled.key and not imported.functions:  # an entry on disk cannot hold Python functions
         kinds = [argument.name for argument in imported.arguments]
         compiled.recipe = trace_cache.Recipe(kind, compiled.key, kinds, imported.constants, imported.results)
-    _record(compiled, kind, {"import": import_seconds}, imported.functions)
+    _record(compiled, kind, import_seconds, imported.functions, options)
     return compiled
 
 
-def _load_traced(
-    recipe: trace_cache.Recipe, name: str, options: _core.CompileOptions
-) -> Callable[..., Any] | None:
+def _load_traced(recipe: trace_cache.Recipe, name: str, options: Options) -> Callable[..., Any] | None:
     """What an earlier process compiled, or None."""
     kinds = [_core.ArgumentKind[argument] for argument in recipe.arguments]
-    compiled, warnings = _core.load(recipe.key, options, name, kinds, recipe.constants, recipe.results)
+    compiled, warnings = _core.load(
+        recipe.key, _core_options(options), name, kinds, recipe.constants, recipe.results
+    )
     if compiled is None:
         _log_warnings(warnings)
     else:
         compiled._boxed_call = True
-        _record(compiled, recipe.kind, {}, [])
+        _record(compiled, recipe.kind, 0.0, [], options)
     return compiled
 
 
-def _record(compiled: Any, kind: str, seconds: dict[str, float], functions: list[Any]) -> None:
+def _record(
+    compiled: _core.CompiledGraph, kind: str, import_seconds: float, functions: list[Any], options: Options
+) -> None:
     report = compiled.report
     _log_warnings(report.warnings)
-    externs = tuple(debug.Extern(_operator_name(e.op, functions), e.reason, e.source) for e in report.externs)
-    seconds = seconds | {stage: s for stage, s in report.seconds if stage != "total"}
+    if report.dump_problem:
+        debug.warn_once(f"stages are not dumped: {report.dump_problem}")
+    kernels = tuple(
+        debug.Kernel(k.name, tuple(k.sources), tuple(k.members), k.bytes_read, k.bytes_written)
+        for k in report.kernel_records
+    )
+    externs = tuple(
+        debug.Extern(_operator_name(e.op, functions), e.reason, e.source, e.bytes, e.is_library)
+        for e in report.externs
+    )
     debug.record(
         debug.Compilation(
-            compiled.name,
-            kind,
-            report.nodes,
-            report.kernels,
-            report.unique_kernels,
-            externs,
-            seconds,
-            report.cache_hit,
-            report,
+            name=compiled.name,
+            kind=kind,
+            target=report.target,
+            nodes=report.nodes,
+            kernels=report.kernels,
+            unique_kernels=report.unique_kernels,
+            kernel_records=kernels,
+            externs=externs,
+            seconds=debug.phase_seconds(import_seconds, dict(report.seconds)),
+            bytes=debug.moved_bytes(kernels, externs),
+            peak_bytes=report.peak_bytes,
+            cache_hit=report.cache_hit,
+            graph_text=report.graph_text,
+            opt_level=options.opt_level,
         )
     )
 
@@ -178,18 +192,54 @@ def _operator_name(op: str, functions: list[Any]) -> str:
 def _core_options(options: Options) -> _core.CompileOptions:
     core_options = _core.CompileOptions()
     core_options.opt_level = options.opt_level
-    core_options.keep_text = options.keep_text
-    core_options.dump_dir = options.dump or ""
     uses_cache = options.cache and not torch.compiler.config.force_disable_caches
     core_options.cache_dir = _core.cache_directory() if uses_cache else ""
     return core_options
 
 
+def _compile_imported(imported: ImportedGraph, name: str, kind: str, options: Options) -> _core.CompiledGraph:
+    core_options = _core_options(options)
+    core_options.dump_dir = debug.dump_folder(options.dump, kind) if options.dump else ""
+    try:
+        compiled = _core.compile(
+            imported.builder,
+            core_options,
+            name,
+            imported.arguments,
+            imported.constants,
+            imported.results,
+            imported.functions,
+        )
+    except (InternalError, RuntimeError) as error:
+        passes = "compile" if options.opt_level else "compile_o0"
+        raise debug.with_replay(error, passes, imported.builder.text(), core_options.dump_dir) from error
+    compiled._boxed_call = True
+    return compiled
+
+
 def _run_by_torch(gm: fx.GraphModule, name: str, kind: str, reason: str) -> Callable[..., Any]:
     """The whole graph as one step that is not compiled."""
-    nodes = sum(node.op == "call_function" for node in gm.graph.nodes)
-    externs = (debug.Extern("graph", f"runs as torch runs it: {reason}", ""),)
-    debug.record(debug.Compilation(name, kind, nodes, 0, 0, externs, {}, False, None))
+    calls = [node for node in gm.graph.nodes if node.op == "call_function"]
+    whole = debug.Extern("graph", f"runs as torch runs it: {reason}", "")
+    # Its record counts bytes by operator, as those of compiled graphs do.
+    moved = [debug.Extern(str(n.target), "", "", *_bytes_of(n)) for n in calls]
+    debug.record(
+        debug.Compilation(
+            name=name,
+            kind=kind,
+            target="torch",
+            nodes=len(calls),
+            kernels=0,
+            unique_kernels=0,
+            kernel_records=(),
+            externs=(dataclasses.replace(whole, bytes=sum(e.bytes for e in moved)),),
+            seconds=debug.phase_seconds(0.0, {}),
+            bytes=debug.moved_bytes((), tuple(moved)),
+            peak_bytes=0,
+            cache_hit=False,
+            graph_text=str(gm.graph),
+        )
+    )
     debug.log.warning("%s is not compiled: %s", name, reason)
 
     def run(arguments: list[Any]) -> Any:
@@ -200,3 +250,12 @@ def _run_by_torch(gm: fx.GraphModule, name: str, kind: str, reason: str) -> Call
 
     run._boxed_call = True
     return run
+
+
+def _bytes_of(node: fx.Node) -> tuple[int, bool]:
+    """Extern.bytes and .is_library of a node that torch runs; a size that nobody knows counts nothing."""
+    nodes = [n for n in pytree.tree_leaves((node, node.args, node.kwargs)) if isinstance(n, fx.Node)]
+    values = [n.meta.get("val") for n in nodes]
+    tensors = [t for value in values for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
+    counts = [(hint_of(tensor.numel()) or 0) * tensor.element_size() for tensor in tensors]
+    return sum(counts), _core.is_library_call(str(node.target))

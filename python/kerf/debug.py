@@ -1,4 +1,4 @@
-"""What was compiled: the list of compilations of this process, its table, and the log.
+"""What was compiled: the records of this process, the log, dumps, and the file that replays a failed compile.
 
 KERF_LOG=info (or debug) prints one line per compile. KERF_DUMP=folder writes the text of every stage there.
 """
@@ -6,47 +6,109 @@ KERF_LOG=info (or debug) prints one line per compile. KERF_DUMP=folder writes th
 import dataclasses
 import logging
 import os
+import shlex
+import sys
+import tempfile
 import threading
 from typing import Any
 
+from kerf import _core
+from kerf.errors import KerfError
+
 log = logging.getLogger("kerf")
+
+PHASES = ("import", "graph", "lower", "schedule", "codegen", "build", "load", "store", "total")
 
 
 @dataclasses.dataclass(frozen=True)
 class Extern:
-    """An operator that was not compiled, why, and the user's line."""
+    """An operator that was not compiled, why, and the user's line.
+
+    Attributes:
+        bytes: of its arguments and results.
+        is_library: a library call by design: a matrix product, convolution or attention.
+    """
 
     op: str
     reason: str
     source: str
+    bytes: int = 0
+    is_library: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """One launch of a compiled kernel.
+
+    Attributes:
+        sources: the user's lines that it computes.
+        members: (operation, why it is in this kernel) of what was fused.
+        bytes_read, bytes_written: by one launch, at most the whole of each buffer.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    members: tuple[tuple[str, str], ...]
+    bytes_read: int
+    bytes_written: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Compilation:
-    """One compiled graph.
+    """One compiled graph. Bytes are for the sizes with which it was traced.
 
     Attributes:
         name: "graph 3 backward".
         kind: "forward", "backward" or "inference".
+        target: what it was compiled for: "cpu (llvm 19.1.7, znver4)", or "torch" where torch runs it.
         nodes: nodes of the graph as imported.
         kernels: kernels launched by a call.
         unique_kernels: kernels of different text.
+        kernel_records: the launches, in order.
         externs: what runs as a library call.
-        seconds: stage -> seconds.
+        seconds: PHASES -> elapsed seconds.
+        bytes: moved by a call, by "kernels", "library" (calls by design) and "other_externs".
+        peak_bytes: memory that a call takes for temporaries and results; 0 where it is not known.
         cache_hit: nothing had to be built.
-        report: the record of the C++ driver, None for a graph that runs as torch runs it.
+        graph_text: the graph as imported, as kerf_opt reads it; FX's text of a graph that torch runs.
+        opt_level: the option it was compiled with.
     """
 
     name: str
     kind: str
+    target: str
     nodes: int
     kernels: int
     unique_kernels: int
+    kernel_records: tuple[Kernel, ...]
     externs: tuple[Extern, ...]
     seconds: dict[str, float]
+    bytes: dict[str, int]
+    peak_bytes: int
     cache_hit: bool
-    report: Any
+    graph_text: str = dataclasses.field(repr=False)
+    opt_level: int = 2
 
+    def source(self) -> str:
+        """The text of every stage: graphs, programs, kernels, LLVM IR, plan. Compiles the graph once more."""
+        if self.target == "torch":
+            return self.graph_text
+        options = _core.CompileOptions()
+        options.opt_level = self.opt_level
+        return _core.stages_of(self.graph_text, options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as plain dicts, lists, strings and numbers; `source()` stays out."""
+        return _plain(dataclasses.asdict(self))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+# Records
 
 @dataclasses.dataclass(frozen=True)
 class Partition:
@@ -73,6 +135,8 @@ _lock = threading.Lock()
 _compilations: list[Compilation] = []
 _partitions: list[Partition] = []
 _graph_count = 0
+_dump_count = 0
+_said: set[str] = set()
 
 
 def next_graph() -> int:
@@ -81,6 +145,22 @@ def next_graph() -> int:
     with _lock:
         _graph_count += 1
         return _graph_count - 1
+
+
+def moved_bytes(kernels: tuple[Kernel, ...], externs: tuple[Extern, ...]) -> dict[str, int]:
+    """Compilation.bytes."""
+    return {
+        "kernels": sum(kernel.bytes_read + kernel.bytes_written for kernel in kernels),
+        "library": sum(extern.bytes for extern in externs if extern.is_library),
+        "other_externs": sum(extern.bytes for extern in externs if not extern.is_library),
+    }
+
+
+def phase_seconds(import_seconds: float, compile_seconds: dict[str, float]) -> dict[str, float]:
+    """Compilation.seconds, from the importer's time and the phases of the core."""
+    known = {"import": import_seconds} | compile_seconds
+    known["total"] = import_seconds + compile_seconds.get("total", 0.0)
+    return {phase: known.get(phase, 0.0) for phase in PHASES}
 
 
 def record(compilation: Compilation) -> None:
@@ -94,8 +174,11 @@ def record(compilation: Compilation) -> None:
         compilation.kernels,
         compilation.unique_kernels,
         len(compilation.externs),
-        sum(compilation.seconds.values()),
+        compilation.seconds["total"],
     )
+    for kernel in compilation.kernel_records:
+        for name, why in kernel.members:
+            log.debug("%s: kernel %s: %s: %s", compilation.name, kernel.name, name, why)
     for extern in compilation.externs:
         log.debug(
             "%s: %s is not compiled: %s (%s)", compilation.name, extern.op, extern.reason, extern.source
@@ -130,41 +213,67 @@ def reset() -> None:
         _graph_count = 0
 
 
-def explain() -> None:
-    """Prints two tables: the compilations, and the operators that were not compiled with the reasons."""
-    from rich.console import Console
-    from rich.table import Table
-
-    graphs = Table("graph", "nodes", "kernels", "unique", "externs", "seconds", title="Compiled graphs")
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for c in compilations():
-        graphs.add_row(
-            c.name,
-            str(c.nodes),
-            str(c.kernels),
-            str(c.unique_kernels),
-            str(len(c.externs)),
-            f"{sum(c.seconds.values()):.3f}",
-        )
-        for extern in c.externs:
-            reasons.setdefault((extern.op, extern.reason), []).append(extern.source)
-    externs = Table("operator", "calls", "reason", "first line", title="Not compiled")
-    for (op, reason), sources in sorted(reasons.items(), key=lambda item: -len(item[1])):
-        externs.add_row(op, str(len(sources)), reason, sources[0])
-    console = Console()
-    console.print(graphs)
-    if reasons:
-        console.print(externs)
+# Log and dumps
 
 
 def start_log() -> None:
     """Follows KERF_LOG, once, when the package is imported."""
-    level = os.environ.get("KERF_LOG", "").upper()
-    if not level:
+    wanted = os.environ.get("KERF_LOG", "")
+    if not wanted:
         return
-    if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        level = "INFO"
+    level = wanted.upper()
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("kerf: %(message)s"))
     log.addHandler(handler)
-    log.setLevel(level)
+    log.propagate = False
+    is_known = level in ("DEBUG", "INFO", "WARNING", "ERROR")
+    log.setLevel(level if is_known else "INFO")
+    if not is_known:
+        log.warning("KERF_LOG=%s is unknown: debug, info, warning or error; info is used", wanted)
+
+
+def warn_once(message: str) -> None:
+    """A warning, the first time in this process."""
+    with _lock:
+        if message in _said:
+            return
+        _said.add(message)
+    log.warning(message)
+
+
+def dump_folder(parent: str, kind: str) -> str:
+    """A new folder in `parent` for one compile, "0003-backward"; empty, and said once, if it cannot be."""
+    global _dump_count
+    try:
+        os.makedirs(parent, exist_ok=True)
+        while True:
+            with _lock:
+                taken = [int(name[:4]) for name in os.listdir(parent) if name[:4].isdecimal()]
+                number = max([_dump_count - 1, *taken]) + 1
+                _dump_count = number + 1
+            path = os.path.join(parent, f"{number:04}-{kind}")
+            try:
+                os.mkdir(path)
+                return path
+            except FileExistsError:
+                pass  # another process took it
+    except OSError as error:
+        warn_once(f"no stages are dumped: {error}")
+        return ""
+
+
+def with_replay(error: KerfError, passes: str, graph_text: str, folder: str | None) -> KerfError:
+    """The same error, saying how to replay it; writes the graph to a file in `folder`, or the system's for
+    temporary files.
+    """
+    command = f"{shlex.quote(sys.executable)} -m kerf.opt --passes={passes}"
+    about = "".join(f"# {line}\n" for line in str(error).splitlines()[:20])
+    try:
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        handle, path = tempfile.mkstemp(prefix="kerf-failed-", suffix=".txt", dir=folder or None)
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{about}# replay: {command} {path}\n{graph_text}")
+    except OSError as problem:
+        return type(error)(f"{error}\n(the graph could not be written for a replay: {problem})")
+    return type(error)(f"{error}\nThis compile is replayed by: {command} {shlex.quote(path)}")

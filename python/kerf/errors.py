@@ -1,6 +1,6 @@
 """Kerf's exceptions, one base for all; raised from C++ (bindings/errors.cpp) and from here.
 
-An index out of range is Python's own IndexError, as in eager. While compiling, Dynamo wraps what a
+While compiling, Dynamo wraps what a
 backend raises in BackendCompilerFailed with ours as `.inner_exception`; at run time they come as they are.
 """
 
@@ -17,6 +17,10 @@ class UserError(KerfError):
 
 class RuntimeError(KerfError, builtins.RuntimeError):
     """The machine or a library said no: the message has the call and its text."""
+
+
+class IndexError(KerfError, builtins.IndexError, builtins.RuntimeError):
+    """An index out of range; eager raises one of the two classes, by the operator."""
 
 
 class InternalError(KerfError, builtins.RuntimeError):

@@ -17,8 +17,9 @@ import torch
 from torch import fx
 
 from kerf import _core
+from kerf.debug import with_replay
 from kerf.eager_random import is_random
-from kerf.errors import KerfError, UserError
+from kerf.errors import InternalError, KerfError, UserError
 from kerf.extern import ComputedSlot, PythonCall, Slot
 from kerf.sizes import NoIndexText, SizeTable, UnknownSize, is_size
 
@@ -66,6 +67,7 @@ def import_graph(
     any_strides: Container[int] = (),
     strides: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
     fallback_random: bool = False,
+    dump: str | None = None,
 ) -> ImportedGraph:
     """Imports `gm`, whose nodes carry fake values in meta["val"].
 
@@ -74,12 +76,13 @@ def import_graph(
         any_strides: positions of results whose strides need not be those that tracing saw.
         strides: those of arguments that come with others than tracing saw, by position.
         fallback_random: every random operator is called as the library has it.
+        dump: folder to which a failure is written.
 
     Raises:
         UserError: a tensor is not on the CPU, or not strided.
         CannotImport: see there.
     """
-    return _Importer(gm, any_strides, strides, fallback_random).run()
+    return _Importer(gm, any_strides, strides, fallback_random, dump).run()
 
 
 class _Importer:
@@ -89,11 +92,13 @@ class _Importer:
         any_strides: Container[int],
         strides: Mapping[int, tuple[int, ...]],
         fallback_random: bool,
+        dump: str | None,
     ) -> None:
         self.gm = gm
         self.any_strides = any_strides
         self.strides = strides
         self.fallback_random = fallback_random
+        self.dump = dump
         self.builder = _core.GraphBuilder()
         self.sizes = SizeTable(self.builder)
         self.placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
@@ -111,6 +116,8 @@ class _Importer:
                 self.node(node)
         except (UnknownSize, NoIndexText) as error:
             raise CannotImport(str(error)) from error
+        except InternalError as error:
+            raise with_replay(error, "import_externals", self.builder.text(), self.dump) from error
         return ImportedGraph(self.builder, self.arguments, self.constants, self.results, self.functions)
 
     def node(self, node: fx.Node) -> None:
@@ -288,7 +295,8 @@ class _Importer:
         position = self.passed[target]
         if position < len(self.arguments) and self.arguments[position] == _core.ArgumentKind.resolved:
             raise CannotImport("an argument with a lazy conjugation or negation is written to")
-        assigned = self.builder.assign(target, value)
+        source = self.sources.of(node) or self.sources.of(node.args[1])
+        assigned = self.builder.assign(target, value, source)
         # The caller's object holds the new value when the call ends.
         self.passed[assigned] = position
         self.env[node.args[0]] = assigned
@@ -397,7 +405,9 @@ def _structure(value: Any, values: Iterator[Any]) -> Any:
 
 
 class Sources:
-    """The user's line of a node: "model.py:12 in forward: x = self.fc(x)"."""
+    """The user's line of a node: "model.py:12 in forward: x = self.fc(x)"; or, of modules that no line of the
+    user calls (those of a Sequential), the module: "module 0.fc (Linear)".
+    """
 
     _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (.+)\n\s*(.*)')
     _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -408,10 +418,19 @@ class Sources:
     def of(self, node: fx.Node) -> str:
         trace = node.meta.get("stack_trace")
         if not trace:
-            return ""
+            return self._module(node)
         if trace not in self._known:
             self._known[trace] = self._parse(trace)
         return self._known[trace]
+
+    @staticmethod
+    def _module(node: fx.Node) -> str:
+        stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+        if not stack:
+            return ""
+        path, kind = list(stack.values())[-1]
+        path = re.sub(r"^L\['\w+'\]\.?", "", path)
+        return f"module {path} ({getattr(kind, '__name__', kind)})".replace("  ", " ")
 
     def _parse(self, trace: str) -> str:
         frames = self._FRAME.findall(trace)

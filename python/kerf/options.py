@@ -24,8 +24,8 @@ class Options:
         opt_level: 0 or 2, code generation of LLVM.
         partition: who cuts a joint graph into forward and backward: "kerf", or torch's "default" (keeps what
             eager keeps) or "min_cut".
-        dump: folder for the text of every stage; None writes nothing. Default: the variable KERF_DUMP.
-        keep_text: keep kernel texts for `kerf.compilations()`.
+        dump: where each compiled graph gets a folder with the text of every stage; None writes nothing.
+            Default: the variable KERF_DUMP.
     """
 
     fallback_random: bool = False
@@ -33,7 +33,6 @@ class Options:
     opt_level: int = 2
     partition: str = "kerf"
     dump: str | None = dataclasses.field(default_factory=lambda: os.environ.get("KERF_DUMP") or None)
-    keep_text: bool = False
 
 
 config = Options()
@@ -44,7 +43,6 @@ _TYPES = {
     "opt_level": int,
     "partition": str,
     "dump": (str, type(None)),
-    "keep_text": bool,
 }
 
 

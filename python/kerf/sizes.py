@@ -32,6 +32,11 @@ def is_size(value: Any) -> bool:
     return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
 
 
+def hint_of(size: int | torch.SymInt) -> int | None:
+    """The value while tracing; None where it depends on data."""
+    return size if isinstance(size, int) else size.node.hint
+
+
 class SizeTable:
     """The size symbols of one graph.
 
@@ -42,7 +47,7 @@ class SizeTable:
     def __init__(self, builder: _core.GraphBuilder) -> None:
         self._builder = builder
         self._names: dict[sympy.Symbol, Any] = {}  # symbol -> text, or the expression it is solved as
-        self._compounds: list[tuple[sympy.Expr, int, int]] = []
+        self._compounds: list[tuple[sympy.Expr, int, int, int | None]] = []
         self._texts: dict[sympy.Expr, str] = {}
         self._ones: dict[sympy.Expr, bool] = {}
 
@@ -53,9 +58,10 @@ class SizeTable:
         expr = value.node.expr
         if isinstance(expr, sympy.Symbol):
             if expr not in self._names:
-                self._declare(expr, expr.name, _bounds(expr, value.node.shape_env), position, dim)
+                bounds = _bounds(expr, value.node.shape_env)
+                self._declare(expr, expr.name, bounds, position, dim, hint_of(value))
         elif expr.free_symbols:
-            self._compounds.append((expr, position, dim))
+            self._compounds.append((expr, position, dim, hint_of(value)))
 
     def text(self, expr: sympy.Expr) -> str:
         """Index text of an expression.
@@ -89,9 +95,15 @@ class SizeTable:
         return tuple(self.size(v) for v in values)
 
     def _declare(
-        self, key: sympy.Expr, name: str, bounds: tuple[int | None, int | None], position: int, dim: int
+        self,
+        key: sympy.Expr,
+        name: str,
+        bounds: tuple[int | None, int | None],
+        position: int,
+        dim: int,
+        hint: int | None,
     ) -> None:
-        self._builder.add_size(name, *bounds, position, dim)
+        self._builder.add_size(name, *bounds, position, dim, hint)
         self._names[key] = name
 
     def _symbol(self, symbol: sympy.Symbol) -> str:
@@ -101,7 +113,7 @@ class SizeTable:
 
     def _solve(self, symbol: sympy.Symbol) -> None:
         """Declares t for an argument a*symbol + b and gives the symbol the text (t - b)//a."""
-        for expr, position, dim in self._compounds:
+        for expr, position, dim, hint in self._compounds:
             rest = expr.subs(symbol, 0) if symbol in expr.free_symbols else None
             if rest is None or not rest.free_symbols <= self._names.keys():
                 continue
@@ -109,7 +121,7 @@ class SizeTable:
             if not (factor.is_Integer and factor > 0):
                 continue
             name = f"t_{symbol.name}"
-            self._declare(sympy.Symbol(name, integer=True), name, (None, None), position, dim)
+            self._declare(sympy.Symbol(name, integer=True), name, (None, None), position, dim, hint)
             self._names[symbol] = f"(({name} - {self._print(rest)}) // {factor})"
             return
         raise UnknownSize(f"the size {symbol} depends on data: no argument of the call determines it")

@@ -170,8 +170,7 @@ def session(
     load: Callable[[Recipe], Any],
 ) -> Iterator[Callable[..., Any]]:
     """Within it AOTAutograd loads and stores; gives the function that makes its compilers of Kerf's."""
-    wants_texts = options.dump or options.keep_text
-    reason = MISSING or _obstacle(gm) if core_options.cache_dir and not wants_texts else "off"
+    reason = MISSING or _obstacle(gm) if core_options.cache_dir and not options.dump else "off"
     if reason:
         log.debug("traces are not cached: %s", reason)
         yield lambda compiler: compiler

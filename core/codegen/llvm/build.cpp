@@ -26,6 +26,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <mutex>
 
 #include "base/check.h"
@@ -160,9 +161,12 @@ Result<std::string> emit(const loop::Kernel& kernel, const target::CpuTarget& ta
 }
 
 Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
-                                    const CompileOptions& options) {
+                                    const CompileOptions& options, double* emit_seconds) {
+  const auto start = std::chrono::steady_clock::now();
   Result<Emitted> emitted = emit_kernel(kernel, target);
   if (!emitted) return Unsupported{emitted.reason()};
+  if (emit_seconds)
+    *emit_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   llvm::TargetMachine& machine = machine_of_thread(target, options.level);
   llvm::LLVMContext context;

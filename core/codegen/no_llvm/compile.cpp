@@ -41,7 +41,8 @@ Result<std::string> emit(const loop::Kernel& kernel, const target::CpuTarget&) {
 }
 
 Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
-                                    const CompileOptions& options) {
+                                    const CompileOptions& options, double* emit_seconds) {
+  if (emit_seconds) *emit_seconds = 0;
   target::CpuArtifact artifact;
   artifact.name = kernel.name;
   artifact.object = loop::to_text(kernel);
