@@ -140,31 +140,25 @@ bool ends_within(const ImportCall& call, const Kernel& k, size_t d, int64_t padd
   return sym::provably_less(last, k.in[d] + padding, call.facts());
 }
 
-bool never_outside(const ImportCall& call, const Kernel& k) {
-  for (size_t d = 0; d < k.dims(); ++d)
-    if (k.padding[d] != 0 || !ends_within(call, k, d, 0)) return false;
-  return true;
-}
-
 // --- max
 
 constexpr double kNoPosition = 0x1p60;
 
-// The row-major position, in the pooled dimensions, of the largest element of each window, as eager's loop finds
-// it: the first of equals, and the last NaN if there is one. Positions count down for NaN, so that the least wins.
+// start + step * position, where position is the row-major one in the pooled dimensions.
+Term plane_positions(const ImportCall& call, const Kernel& k, int64_t start, int64_t step) {
+  sym::Expr elements = sym::product(call.context(), k.in);
+  ValueId line = call.builder.iota(elements, call.constant(start), call.constant(step), DType::i64);
+  return call.term(call.builder.reshape(line, k.in));
+}
+
+// The position of the largest element of each window, as eager's loop finds it: the first of equals, and the last
+// NaN if there is one. Positions of NaN count down from -1, so that the least wins; an element outside, which may
+// equal the largest of a window of infinities, comes last.
 Term position_of_largest(const ImportCall& call, const Kernel& k, const Term& seen, const Term& largest) {
   std::vector<Windows> windows = pooled(call, k);
-  std::optional<Term> at, inside;
-  for (size_t d = 0; d < k.dims(); ++d) {
-    Term along = window_positions(call, windows, d, k.in[d], call.constant(0), call.constant(1), -1);
-    Term is_inside = greater_equal(along, 0.0);
-    at = at ? *at * call.term(call.builder.size_value(k.in[d])) + along : along;
-    inside = inside ? both(*inside, is_inside) : is_inside;
-  }
-  Term found = equal(seen, largest);
-  // An element outside may equal the largest, if that is the least there is.
-  Term key = where(never_outside(call, k) ? found : both(found, *inside), *at, kNoPosition);
-  if (is_floating(seen.dtype())) key = where(isnan(seen), -1.0 - *at, key);
+  Term key = where(equal(seen, largest), window(plane_positions(call, k, 0, 1), windows, kNoPosition), kNoPosition);
+  if (is_floating(seen.dtype()))
+    key = where(isnan(seen), window(plane_positions(call, k, -1, -1), windows, kNoPosition), key);
   Term first = reduce(ReduceOp::min, key, window_dims(seen, k.dims()), false);
   return where(less(first, 0.0), -1.0 - first, first);
 }
@@ -190,11 +184,9 @@ Imported import_max_pool_backward(const ImportCall& call) {
   Kernel k = read_kernel(call, 2, true, call.result(), grad.type());
   std::vector<Windows> windows = pooling(call, k);
   Term chosen = window(positions, windows, -1), share = window(grad, windows, 0).computing();
-  sym::Expr elements = sym::product(call.context(), k.in);
-  Term own = call.term(call.builder.iota(elements, call.constant(0), call.constant(1), DType::i64));
   Shape shape = k.in;
   shape.resize(2 * k.dims(), call.constant(1));
-  own = call.term(call.builder.reshape(own, shape));
+  Term own = call.term(call.builder.reshape(plane_positions(call, k, 0, 1), shape));
   return rounded(call, sum(where(equal(chosen, own), share, 0.0), window_dims(share, k.dims()), false));
 }
 

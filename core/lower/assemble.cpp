@@ -1,5 +1,5 @@
-// cat, pad and window. A cat is one kernel per piece, each writing its slice of the result's buffer: a producer of the piece
-// can then be merged into it. Pads and windows are reads that are masked where an element may be outside.
+// cat and pad. A cat is one kernel per piece, each writing its slice of the result's buffer: a producer of the piece
+// can then be merged into it.
 #include "lower/draft.h"
 #include "sym/simplify.h"
 
@@ -15,24 +15,6 @@ void require(KernelDraft& draft, std::optional<loop::ValueId>& condition, ops::S
   loop::KernelBuilder& builder = draft.builder();
   loop::ValueId holds = builder.apply(comparison, {builder.index(left), builder.index(right)});
   condition = condition ? builder.apply(ops::ScalarOp::and_, {*condition, holds}) : holds;
-}
-
-// Requires 0 <= at < extent, as far as that is not known.
-void require_inside(KernelDraft& draft, std::optional<loop::ValueId>& condition, sym::Expr at,
-                    sym::Expr extent) {
-  sym::Expr zero = draft.lowering().context.constant(0);
-  if (!sym::provably_less_equal(zero, at, draft.facts()))
-    require(draft, condition, ops::ScalarOp::ge, at, zero);
-  if (!sym::provably_less(at, extent, draft.facts()))
-    require(draft, condition, ops::ScalarOp::lt, at, extent);
-}
-
-// The operand of `node` read at `source`, and the node's `value` where the condition is there and false.
-loop::ValueId read_inside(KernelDraft& draft, const graph::Node& node, const Position& source,
-                          std::optional<loop::ValueId> inside) {
-  std::optional<Mask> mask;
-  if (inside) mask = Mask{*inside, draft.builder().constant(node.get<Scalar>(Attr::value))};
-  return draft.read(node.operands[0], source, mask);
 }
 
 }  // namespace
@@ -72,31 +54,10 @@ void lower_pad(Lowering& lowering, graph::NodeId id) {
     if (!sym::provably_less_equal(high[d], zero, draft.facts()))
       require(draft, inside, ops::ScalarOp::lt, inner[d], source[d]);
   }
+  std::optional<Mask> mask;
+  if (inside) mask = Mask{*inside, draft.builder().constant(node.get<Scalar>(Attr::value))};
   draft.store(place_in_new_buffer(lowering, node.results[0]), position,
-              read_inside(draft, node, inner, inside));
-  draft.finish();
-}
-
-void lower_window(Lowering& lowering, graph::NodeId id) {
-  const graph::Node& node = lowering.graph.nodes[id];
-  const std::vector<sym::Expr>& source = lowering.graph.type(node.operands[0]).shape;
-  auto attribute = [&](Attr attr) { return node.get<std::vector<sym::Expr>>(attr); };
-  std::vector<sym::Expr> scale = attribute(Attr::scale), shift = attribute(Attr::shift);
-  std::vector<sym::Expr> divisor = attribute(Attr::divisor), dilation = attribute(Attr::dilation);
-  KernelDraft draft(lowering, id, node_name(lowering.graph, id));
-  Position position = draft.open_loops(lowering.graph.type(node.results[0]).shape);
-
-  size_t kept = source.size() - scale.size();
-  Position inner(position.begin(), position.begin() + static_cast<std::ptrdiff_t>(source.size()));
-  std::optional<loop::ValueId> inside;
-  for (size_t w = 0; w < scale.size(); ++w) {
-    sym::Expr start = sym::floor_div(scale[w] * position[kept + w] + shift[w], divisor[w]);
-    sym::Expr at = start + dilation[w] * position[source.size() + w];
-    inner[kept + w] = sym::simplify(at, draft.facts());
-    require_inside(draft, inside, inner[kept + w], source[kept + w]);
-  }
-  draft.store(place_in_new_buffer(lowering, node.results[0]), position,
-              read_inside(draft, node, inner, inside));
+              draft.read(node.operands[0], inner, mask));
   draft.finish();
 }
 
