@@ -49,8 +49,8 @@ Imported training(const ImportCall& call, std::optional<size_t> running, double 
   types[1].dtype = types[2].dtype = statistics_dtype(call, operands);
   types.resize(5, {.dtype = x.dtype(), .shape = {}, .strides = {}});
   std::vector<ValueId> results = call.builder.node(
-      Op::batch_norm, operands,
-      {{Attr::momentum, momentum}, {Attr::eps, eps}, {Attr::output_mask, present}}, std::move(types));
+      Op::batch_norm, operands, {{Attr::momentum, momentum}, {Attr::eps, eps}, {Attr::output_mask, present}},
+      std::move(types));
   results.resize(call.call.results.size());
   return results;
 }

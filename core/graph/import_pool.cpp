@@ -66,7 +66,8 @@ Term window_positions(const ImportCall& call, const std::vector<Windows>& window
 
 // The positions themselves, against windows over all dimensions or (`rank` of half of that) their counts.
 Term own_positions(const ImportCall& call, sym::Expr size, size_t d, size_t rank) {
-  return placed(call.term(call.builder.iota(size, call.constant(0), call.constant(1), DType::i64)), {d}, rank);
+  return placed(call.term(call.builder.iota(size, call.constant(0), call.constant(1), DType::i64)), {d},
+                rank);
 }
 
 // --- pools whose kernel, stride, padding and dilation are given
@@ -156,7 +157,8 @@ Term plane_positions(const ImportCall& call, const Kernel& k, int64_t start, int
 // equal the largest of a window of infinities, comes last.
 Term position_of_largest(const ImportCall& call, const Kernel& k, const Term& seen, const Term& largest) {
   std::vector<Windows> windows = pooled(call, k);
-  Term key = where(equal(seen, largest), window(plane_positions(call, k, 0, 1), windows, kNoPosition), kNoPosition);
+  Term key =
+      where(equal(seen, largest), window(plane_positions(call, k, 0, 1), windows, kNoPosition), kNoPosition);
   if (is_floating(seen.dtype()))
     key = where(isnan(seen), window(plane_positions(call, k, -1, -1), windows, kNoPosition), key);
   Term first = reduce(ReduceOp::min, key, window_dims(seen, k.dims()), false);
@@ -198,11 +200,10 @@ namespace {
 Term counted(const ImportCall& call, const Kernel& k, size_t d, bool with_padding) {
   if (ends_within(call, k, d, with_padding ? k.padding[d] : 0) && (with_padding || k.padding[d] == 0))
     return call.term(call.builder.constant(Scalar::of_int(DType::i64, k.kernel[d])));
-  Term start = call.term(call.builder.iota(k.out[d], call.constant(-k.padding[d]),
-                                           call.constant(k.stride[d]), DType::i64));
+  Term start = call.term(
+      call.builder.iota(k.out[d], call.constant(-k.padding[d]), call.constant(k.stride[d]), DType::i64));
   sym::Expr bound = with_padding ? k.in[d] + k.padding[d] : k.in[d];
-  Term end =
-      minimum(start + static_cast<double>(k.kernel[d]), call.term(call.builder.size_value(bound)));
+  Term end = minimum(start + static_cast<double>(k.kernel[d]), call.term(call.builder.size_value(bound)));
   if (!with_padding) start = maximum(start, 0.0);
   return placed(end - start, {d}, k.dims());
 }

@@ -43,13 +43,12 @@ loop::ValueId read_window(KernelDraft& draft, const graph::Node& node, const Pos
   std::optional<loop::ValueId> inside;
   for (size_t w = 0; w < scale.size(); ++w) {
     sym::Expr start = sym::floor_div(scale[w] * position[kept + w] + shift[w], divisor[w]);
-    inner[kept + w] =
-        sym::simplify(start + dilation[w] * position[source.size() + w], draft.facts());
+    inner[kept + w] = sym::simplify(start + dilation[w] * position[source.size() + w], draft.facts());
     require_inside(draft, inside, inner[kept + w], source[kept + w]);
   }
   if (!inside) return draft.read(node.operands[0], inner, mask);
-  loop::ValueId value = draft.read(
-      node.operands[0], inner, Mask{*inside, draft.builder().constant(node.get<Scalar>(Attr::value))});
+  loop::ValueId value = draft.read(node.operands[0], inner,
+                                   Mask{*inside, draft.builder().constant(node.get<Scalar>(Attr::value))});
   return mask ? draft.builder().apply(ops::ScalarOp::where, {mask->condition, value, mask->other}) : value;
 }
 

@@ -17,8 +17,8 @@ Term in_groups(const Composite& composite, const Term& x) {
   const Shape& shape = x.type().shape;
   int64_t groups = composite.node.get<int64_t>(Attr::groups);
   sym::Expr elements = sym::product(composite.builder.context(), std::span(shape).subspan(2));
-  return composite.term(composite.builder.reshape(
-      x, {shape[0], composite.builder.context().constant(groups), sym::floor_div(shape[1], groups), elements}));
+  return composite.term(composite.builder.reshape(x, {shape[0], composite.builder.context().constant(groups),
+                                                      sym::floor_div(shape[1], groups), elements}));
 }
 
 // A value a channel as [groups, channels of a group, 1], and a value a group as [N, groups, 1, 1].
