@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <iterator>
 #include <unordered_map>
 #include <unordered_set>
@@ -144,7 +146,11 @@ ValueId memory_of(const Graph& graph, ValueId value) {
 }
 
 // Side outputs that have other types than tracing says (norms) are checked by their importers.
-bool has_own_types(Op op) { return op == Op::layer_norm || op == Op::layer_norm_backward; }
+bool has_own_types(Op op) {
+  constexpr std::array kNorms = {Op::layer_norm,          Op::layer_norm_backward, Op::batch_norm,
+                                 Op::batch_norm_backward, Op::group_norm,          Op::group_norm_backward};
+  return std::ranges::find(kNorms, op) != kNorms.end();
+}
 
 Imported import_by(Builder& builder, const Call& call, const AtenRow& row) {
   ValueId first_new = builder.graph().values.end_id();

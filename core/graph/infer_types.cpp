@@ -44,6 +44,7 @@ class Inference {
       case Op::as_strided: return as_strided();
       case Op::cat: return cat();
       case Op::pad: return pad();
+      case Op::window: return window();
       case Op::index: return index();
       case Op::gather: return gather();
       case Op::index_put: return index_put();
@@ -61,6 +62,11 @@ class Inference {
       case Op::log_softmax_backward: return one(node_.get<DType>(Attr::dtype), operand(1).shape);
       case Op::layer_norm:
       case Op::layer_norm_backward: return layer_norm();
+      case Op::group_norm:
+      case Op::group_norm_backward:
+      case Op::batch_norm:
+      case Op::batch_norm_backward: return channel_norm();
+      case Op::batch_norm_inference: return one(operand(0));
       case Op::embedding_backward: return one(operand(0).dtype, node_.get<Shape>(Attr::shape));
       case Op::nll_loss_backward: return one(operand(1));
       case Op::native_dropout: return Types{one(operand(0))[0], one(DType::b1, operand(0).shape)[0]};
@@ -223,6 +229,23 @@ class Inference {
     return one(operand(0).dtype, out);
   }
 
+  Result<Types> window() const {
+    const Shape& shape = node_.get<Shape>(Attr::shape);
+    size_t dims = node_.get<Shape>(Attr::scale).size();
+    for (Attr attr : {Attr::shift, Attr::divisor, Attr::dilation})
+      if (node_.get<Shape>(attr).size() != dims)
+        return wrong("one scale, shift, divisor and dilation per dimension");
+    if (dims > rank(0) || shape.size() != rank(0) + dims)
+      return wrong("a window adds a dimension for each that it is over");
+    for (size_t d = 0; d < rank(0) - dims; ++d)
+      if (different_size(graph_, shape[d], operand(0).shape[d]))
+        return wrong("dimension {} is not the operand's", d);
+    for (sym::Expr divisor : node_.get<Shape>(Attr::divisor))
+      if (divisor.is_constant() && divisor.constant() < 1) return wrong("a divisor is not positive");
+    if (node_.get<Scalar>(Attr::value).dtype != operand(0).dtype) return wrong("the value has another dtype");
+    return one(operand(0).dtype, shape);
+  }
+
   // The common shape of the index operands from `first` on.
   Result<Shape> index_shape(size_t first) const {
     std::vector<Shape> shapes;
@@ -300,6 +323,14 @@ class Inference {
     if (!ascending(dims(), rank(0)) || dims().empty()) return wrong("dims are not dimensions of the operand");
     Types types(given_.begin(), given_.end());
     if (node_.op == Op::layer_norm) types[0] = one(operand(0))[0];
+    return types;
+  }
+
+  // As layer_norm: the statistics' dtype is what eager's kernel gives.
+  Result<Types> channel_norm() const {
+    if (rank(0) < 2) return wrong("an input without channels");
+    Types types(given_.begin(), given_.end());
+    if (node_.op == Op::batch_norm || node_.op == Op::group_norm) types[0] = one(operand(0))[0];
     return types;
   }
 

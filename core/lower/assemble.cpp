@@ -38,14 +38,12 @@ void lower_cat(Lowering& lowering, graph::NodeId id) {
 
 void lower_pad(Lowering& lowering, graph::NodeId id) {
   const graph::Node& node = lowering.graph.nodes[id];
-  const graph::TensorType& type = lowering.graph.type(node.results[0]);
   const std::vector<sym::Expr>& source = lowering.graph.type(node.operands[0]).shape;
   const auto& low = node.get<std::vector<sym::Expr>>(Attr::low);
   const auto& high = node.get<std::vector<sym::Expr>>(Attr::high);
   sym::Expr zero = lowering.context.constant(0);
   KernelDraft draft(lowering, id, node_name(lowering.graph, id));
-  loop::KernelBuilder& builder = draft.builder();
-  Position position = draft.open_loops(type.shape);
+  Position position = draft.open_loops(lowering.graph.type(node.results[0]).shape);
 
   Position inner = position;
   std::optional<loop::ValueId> inside;
@@ -57,7 +55,7 @@ void lower_pad(Lowering& lowering, graph::NodeId id) {
       require(draft, inside, ops::ScalarOp::lt, inner[d], source[d]);
   }
   std::optional<Mask> mask;
-  if (inside) mask = Mask{*inside, builder.constant(convert(node.get<Scalar>(Attr::value), type.dtype))};
+  if (inside) mask = Mask{*inside, draft.builder().constant(node.get<Scalar>(Attr::value))};
   draft.store(place_in_new_buffer(lowering, node.results[0]), position,
               draft.read(node.operands[0], inner, mask));
   draft.finish();

@@ -65,6 +65,7 @@ loop::ValueId KernelDraft::read(graph::ValueId value, const Position& position, 
   if (const auto* strided = std::get_if<Strided>(&place)) return load(*strided, position, mask);
   if (const auto* mapped = std::get_if<Mapped>(&place)) {
     const graph::Node& view = lowering_.graph.nodes[mapped->view];
+    if (view.op == graph::Op::window) return read_window(*this, view, position, mask);
     return read(view.operands[0], source_position(lowering_.graph, view, position, facts_), mask);
   }
   if (const auto* uniform = std::get_if<Uniform>(&place))

@@ -78,4 +78,8 @@ class KernelDraft {
   int loops_ = 0;                      // opened
 };
 
+// The element at `position` of a window node (window.cpp).
+loop::ValueId read_window(KernelDraft& draft, const graph::Node& node, const Position& position,
+                          std::optional<Mask> mask);
+
 }  // namespace kerf::lower

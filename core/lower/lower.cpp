@@ -54,6 +54,7 @@ void lower_node(Lowering& lowering, graph::NodeId id) {
     case graph::Family::gather:
       return node.op == graph::Op::index ? lower_index(lowering, id) : lower_gather(lowering, id);
     case graph::Family::assemble:
+      if (node.op == graph::Op::window) return lower_window(lowering, id);
       return node.op == graph::Op::cat ? lower_cat(lowering, id) : lower_pad(lowering, id);
     case graph::Family::random:
       return node.op == graph::Op::draw_seed ? lower_draw_seed(lowering, id)

@@ -56,6 +56,7 @@ void lower_reduce(Lowering& lowering, graph::NodeId id);
 void lower_scan(Lowering& lowering, graph::NodeId id);
 void lower_cat(Lowering& lowering, graph::NodeId id);
 void lower_pad(Lowering& lowering, graph::NodeId id);
+void lower_window(Lowering& lowering, graph::NodeId id);
 void lower_index(Lowering& lowering, graph::NodeId id);
 void lower_gather(Lowering& lowering, graph::NodeId id);
 void lower_index_put(Lowering& lowering, graph::NodeId id);

@@ -3,7 +3,8 @@
 //
 //   Strided   in a buffer, at offset + sum(position_d * strides_d). Values that kernels and externs compute, graph
 //             inputs, and every view of them that strides can express.
-//   Mapped    through the index map of a view node, at some position of that node's operand (view.h)
+//   Mapped    through the index map of a view node, at some position of that node's operand (view.h), or through a
+//             window over positions (window.cpp)
 //   Uniform   every element is this constant; a view of it is the same
 //   Iota      start + step * position, never in memory
 // Absent: not lowered yet, or an unused result of an extern.

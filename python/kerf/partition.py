@@ -132,6 +132,8 @@ def correct_side_dtypes(gm: fx.GraphModule) -> None:
     The backward graph would be compiled for the wrong dtype.
     """
     for node in gm.graph.nodes:
+        if node.target is torch.ops.aten.detach.default:
+            node.meta["val"] = _of_dtype(node.meta["val"], node.args[0].meta["val"].dtype)
         if node.op != "call_function" or node.target not in _NORMS:
             continue
         value = node.meta["val"]
