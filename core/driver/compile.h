@@ -19,11 +19,11 @@
 namespace kerf::driver {
 
 struct CompileOptions {
-  int opt_level = 2;             // 0 or 2: LLVM code generation
-  bool keep_text = false;        // keep the text of every stage in the report
-  std::string dump_dir;          // numbered dumps of every stage; empty: none
-  std::string cache_dir;         // disk cache of plans and kernels; empty: none
-  SizeHints hints;               // for the numbers of the report; they change no code
+  int opt_level = 2;       // 0 or 2: LLVM code generation
+  bool keep_text = false;  // keep the text of every stage in the report
+  std::string dump_dir;    // numbered dumps of every stage; empty: none
+  std::string cache_dir;   // disk cache of plans and kernels; empty: none
+  SizeHints hints;         // for the numbers of the report; they change no code
 };
 
 struct CompileReport {

@@ -4,6 +4,7 @@ A fresh start is a reset of Dynamo; nothing of the cache is kept in memory. Some
 """
 
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import logging
@@ -131,10 +132,11 @@ def test_reports_are_the_same():
     (cold,) = kerf.compilations()
     start(function, normal(4, 4), normal(4, 4))
     (warm,) = kerf.compilations()
-    for field in ("name", "kind", "nodes", "kernels", "unique_kernels", "externs"):
-        assert getattr(warm, field) == getattr(cold, field)
-    kernels = [[(k.name, k.sources, k.bytes) for k in c.report.kernel_records] for c in (cold, warm)]
-    assert kernels[0] == kernels[1]
+    assert warm.cache_hit and not cold.cache_hit
+    for field in dataclasses.fields(kerf.Compilation):
+        if field.name not in ("seconds", "cache_hit"):
+            assert getattr(warm, field.name) == getattr(cold, field.name), field.name
+    assert warm.source() == cold.source()
 
 
 # Results, inputs and their memory
@@ -328,8 +330,6 @@ def test_texts_are_compiled_anew(tmp_path):
         return torch.exp(x) * 2
 
     start(function, normal(4))
-    start(function, normal(4), options={"keep_text": True})
-    assert state() == "traced" and kerf.compilations()[0].report.source_text
     start(function, normal(4), options={"dump": str(tmp_path / "dump")})
     assert list((tmp_path / "dump").iterdir())
 

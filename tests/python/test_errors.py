@@ -247,7 +247,6 @@ def test_size_out_of_the_compiled_range():
     (result,) = builder.call("aten.exp.default", [given], [], [("float32", shape, (1,))], "")
     builder.output_tensor(result)
     options = _core.CompileOptions()
-    options.use_cache = False
     compiled = _core.compile(builder, options, "g", [_core.ArgumentKind.tensor], [], [(False, 0, False)], [])
     for size in (1, 11):
         with pytest.raises(

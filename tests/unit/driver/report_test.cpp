@@ -27,7 +27,6 @@ constexpr const char* kRows = R"(graph given n in [1, 4096]
 CompileReport report_of(const char* text, CompileOptions options) {
   auto context = std::make_shared<sym::Context>();
   graph::Graph graph = graph::parse(text, *context);
-  options.use_cache = false;
   return compile(graph, context, options).report;
 }
 
