@@ -84,6 +84,13 @@ def test_gradients():
     compare(lambda x, y: torch.sigmoid(x * y).sum(0) * y.mean(), _leaf(6, 4), _leaf(6, 4), train=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_gradient_of_hardsigmoid(dtype: torch.dtype) -> None:
+    """Eager multiplies by a sixth that is rounded to f32, in f64 too."""
+    x = torch.linspace(-4, 4, 65, dtype=dtype, requires_grad=True)
+    compare(F.hardsigmoid, x, train=True)
+
+
 def test_module():
     model = torch.nn.Sequential(
         torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 2)
@@ -276,6 +283,13 @@ def test_dynamic_gradients():
         train=True,
         dynamic=True,
     )
+
+
+def test_dynamic_chunks() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return *(part * 2 for part in x.chunk(3, 1)), *x.sin().chunk(2)
+
+    compare(function, _leaf(4, 9), train=True, dynamic=True, calls=[(_leaf(6, 12),), (_leaf(5, 11),)])
 
 
 def test_dynamic_diagonal_of_an_expanded_input() -> None:
