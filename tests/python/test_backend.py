@@ -42,6 +42,18 @@ def test_reductions(shape):
     compare(lambda x: (x.sum(0), x.mean(1), x.sum(), (x * x).sum(-1, keepdim=True)), torch.randn(shape))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_nextafter(dtype: torch.dtype) -> None:
+    x, y = torch.randn(2, 40).to(dtype)
+    assert torch.equal(torch.compile(torch.nextafter, backend="kerf")(x, y), torch.nextafter(x, y))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradient_that_is_a_zero_tensor(dtype: torch.dtype) -> None:
+    """The gradient of sgn is torch's tensor without memory."""
+    compare(torch.sgn, torch.randn(4, 3).to(dtype).requires_grad_(), train=True)
+
+
 def test_softmax():
     compare(lambda x: (torch.softmax(x, -1), torch.log_softmax(x, 0)), torch.randn(6, 11), signed_zeros=False)
 
