@@ -130,6 +130,16 @@ def test_batch_norm_updates_its_buffers():
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_batch_norm_that_returns_its_buffers(dtype: torch.dtype) -> None:
+    """The buffers of a norm over halves are halves, whatever tracing says."""
+
+    def function(x: torch.Tensor, scale: torch.Tensor, *buffers: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten._batch_norm_with_update(x, scale, scale, *buffers, 0.1, 1e-5)[0]
+
+    compare(function, *(torch.rand(*shape).to(dtype) for shape in ((4, 3, 5), (3,), (3,), (3,))))
+
+
 def test_unused_input_has_no_gradient():
     compare(lambda x, y: x * 2, _leaf(3), _leaf(3), train=True)
 
