@@ -271,10 +271,14 @@ Imported import_frac(const ImportCall& call) {
   return rounded(call, x - apply(ops::ScalarOp::trunc, x));
 }
 
-// self, eps: eps None leaves the argument as it is.
+// self, eps: eps None leaves the argument as it is. The bounds are numbers of the dtype: 1 - eps may be 1.
 Imported import_logit(const ImportCall& call) {
   Term x = computing(call, 0);
-  if (!call.is_none(1) && call.number(1) >= 0) x = at_most(at_least(x, call.number(1)), 1.0 - call.number(1));
+  if (!call.is_none(1) && call.number(1) >= 0) {
+    DType dtype = call.result().dtype;
+    double low = Scalar::of(dtype, call.number(1)).f, high = Scalar::of(dtype, 1.0 - low).f;
+    x = at_most(at_least(x, low), high);
+  }
   return rounded(call, log(x / (1.0 - x)));
 }
 

@@ -72,6 +72,12 @@ Imported import_rounded_binary(const ImportCall& call) {
   return rounded(call, apply(call.row.scalar, a, b));
 }
 
+// The neighbour in f32 is not the one in a half.
+Imported import_nextafter(const ImportCall& call) {
+  DType dtype = call.result().dtype;
+  return dtype == compute_dtype(dtype) ? import_rounded_binary(call) : no_such(call.row.scalar, dtype);
+}
+
 Imported import_compare(const ImportCall& call) {
   DType dtype = common_dtype(call, 2);
   Term a = call.operand(0, dtype).computing(), b = call.operand(1, dtype).computing();

@@ -41,6 +41,7 @@ Term position(const ImportCall& call, ReduceOp op, Term x, const Dims& dims, boo
 struct Moments {
   Term mean;
   Term variance;
+  Term squares;  // sum of squared deviations
 };
 
 Moments moments(const ImportCall& call, Term x, const Dims& dims, size_t correction, bool keepdim) {
@@ -52,7 +53,7 @@ Moments moments(const ImportCall& call, Term x, const Dims& dims, size_t correct
   double c = call.is_none(correction) ? 1 : call.number(correction);
   Term divisor = c == 0 ? elements : maximum(elements - c, 0.0);
   Shape shape = squares.type().shape;
-  return {call.term(call.builder.reshape(mean, shape)), squares / divisor};
+  return {call.term(call.builder.reshape(mean, shape)), squares / divisor, squares};
 }
 
 }  // namespace
@@ -104,15 +105,35 @@ Imported import_argextremum(const ImportCall& call) {
   return one(call.builder.reshape(found, call.result().shape));
 }
 
+namespace {
+
+// The mean as eager's running update leaves it: after an infinite element the next one makes it NaN, so that only a
+// last element can make it infinite.
+Term running_mean(const ImportCall& call, const Term& x, const Dims& dims, const Moments& m) {
+  Term last = x.computing();
+  for (int64_t dim : dims) {
+    sym::Expr extent = x.type().shape[static_cast<size_t>(dim)];
+    if (!sym::provably_less(call.constant(0), extent, call.facts())) return m.mean;
+    last = call.term(call.builder.slice(last, dim, extent - 1, call.constant(1), 1));
+  }
+  last = call.term(call.builder.reshape(last, m.mean.type().shape));
+  Term is_lost = both(isnan(m.squares), less(abs(last), std::numeric_limits<double>::infinity()));
+  return where(is_lost, std::numeric_limits<double>::quiet_NaN(), m.mean);
+}
+
+}  // namespace
+
 // var (`flag` 0), std (1): self, dim, correction, keepdim. var_mean (2) and std_mean (3) give two results.
 Imported import_variance(const ImportCall& call) {
   Term x = call.tensor(0);
   if (call.is_symbolic(2)) return decline("a symbolic correction");
   if (x.type().rank() == 0) return decline("of a 0-d tensor");
-  Moments m = moments(call, x, call.dims(1, x.type().rank()), 2, call.boolean(3, false));
+  Dims dims = call.dims(1, x.type().rank());
+  Moments m = moments(call, x, dims, 2, call.boolean(3, false));
   Term spread = call.row.flag & 1 ? sqrt(m.variance) : m.variance;
   if (call.row.flag < 2) return rounded(call, spread);
-  return std::vector<ValueId>{spread.in(call.result(0).dtype), m.mean.in(call.result(1).dtype)};
+  Term mean = running_mean(call, x, dims, m);
+  return std::vector<ValueId>{spread.in(call.result(0).dtype), mean.in(call.result(1).dtype)};
 }
 
 // self, dim, keepdim. An infinite maximum is not subtracted: inf - inf would be NaN.

@@ -1,4 +1,6 @@
 // Indexed writes, on a copy of the data. Sums of f16 and bf16 are taken in f32 and rounded once.
+#include <algorithm>
+
 #include "graph/import_call.h"
 
 namespace kerf::graph {
@@ -84,19 +86,21 @@ Imported import_index_fill(const ImportCall& call) {
 
 namespace {
 
-// self, dim, index and a source of the index's shape or larger.
+// self, dim, index and a source of the index's shape or larger; without indices, of any shape.
 Imported scatter(const ImportCall& call, Term source, const std::string& mode) {
   Term data = call.tensor(0), index = call.tensor(2).in(DType::i64);
   size_t rank = data.type().rank();
   int64_t dim = call.dim(1, rank);
   DType dtype = mode == "assign" ? data.dtype() : compute_dtype(data.dtype());
   if (mode != "assign" && dtype == DType::b1) return decline("{} of bool", mode);
+  if (std::ranges::any_of(index.type().shape, [](sym::Expr extent) { return extent.is_constant(0); }))
+    return one(call.builder.copy(data, call.result().dtype));
   auto ranked = [&](Term term) {
     return term.type().rank() ? term : call.term(call.builder.unsqueeze(term, 0));
   };
   data = ranked(data), index = ranked(index), source = ranked(source);
   if (index.type().rank() != data.type().rank() || index.type().rank() != source.type().rank())
-    return decline("an empty index of another rank");
+    return decline("an index of another rank");
   for (size_t i = 0; i < index.type().rank(); ++i)
     source = call.term(
         call.builder.slice(source, static_cast<int64_t>(i), call.constant(0), index.type().shape[i], 1));

@@ -6,6 +6,7 @@ raises CannotImport, with the reason.
 """
 
 import dataclasses
+import math
 import operator
 import os
 import re
@@ -25,6 +26,7 @@ from kerf.sizes import NoIndexText, SizeTable, UnknownSize, is_size
 
 _COPY = torch.ops.aten.copy_.default
 _AS_STRIDED = torch.ops.aten.as_strided.default
+_AS_STRIDED_SCATTER = torch.ops.aten.as_strided_scatter.default
 
 # Statements about sizes that tracing has turned into guards.
 _SIZE_STATEMENTS = {
@@ -79,7 +81,7 @@ def import_graph(
         dump: folder to which a failure is written.
 
     Raises:
-        UserError: a tensor is not on the CPU, or not strided.
+        UserError: a tensor is not on the CPU, or a view that overlaps itself is written to.
         CannotImport: see there.
     """
     return _Importer(gm, any_strides, strides, fallback_random, dump).run()
@@ -192,6 +194,8 @@ class _Importer:
             return self.assign(node)
         if node.target in _SIZE_STATEMENTS:
             return None
+        if node.target is _AS_STRIDED_SCATTER:
+            _refuse_overlap(*node.args[2:4], self.sources.of(node))
         if value is None or (
             isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
         ):
@@ -376,6 +380,27 @@ def _on_storage(as_strided: fx.Node) -> tuple[Any, ...]:
     while _is_view(owner):
         owner = owner.args[0]
     return (owner, size, stride, *offset) if owner is not operand else as_strided.args
+
+
+def _refuse_overlap(sizes: list[Any], strides: list[Any], source: str) -> None:
+    """A write through a view that holds an element twice has no defined result: functionalization and eager
+    differ.
+
+    Raises:
+        UserError: there is such an element.
+    """
+    if not all(isinstance(number, int) for number in (*sizes, *strides)):
+        return
+    axes = sorted((stride, size) for stride, size in zip(strides, sizes, strict=True) if size != 1)
+    if all(stride > sum((n - 1) * s for s, n in axes[:i]) for i, (stride, _) in enumerate(axes)):
+        return  # every axis steps beyond what those before it reach
+    places = {0}
+    for stride, size in axes:
+        places = {place + i * stride for place in places for i in range(size)}
+    if len(places) < math.prod(sizes):
+        raise UserError(
+            f"a view of sizes {sizes} and strides {strides} is written to and holds elements twice ({source})"
+        )
 
 
 def _is_view(node: fx.Node) -> bool:

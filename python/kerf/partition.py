@@ -26,6 +26,7 @@ _NORMS = {
     torch.ops.aten._native_batch_norm_legit_functional.default,
     torch.ops.aten._native_batch_norm_legit.no_stats,
     torch.ops.aten._native_batch_norm_legit_no_training.default,
+    torch.ops.aten._batch_norm_with_update_functional.default,
 }
 
 

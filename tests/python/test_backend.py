@@ -42,6 +42,18 @@ def test_reductions(shape):
     compare(lambda x: (x.sum(0), x.mean(1), x.sum(), (x * x).sum(-1, keepdim=True)), torch.randn(shape))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_nextafter(dtype: torch.dtype) -> None:
+    x, y = torch.randn(2, 40).to(dtype)
+    assert torch.equal(torch.compile(torch.nextafter, backend="kerf")(x, y), torch.nextafter(x, y))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gradient_that_is_a_zero_tensor(dtype: torch.dtype) -> None:
+    """The gradient of sgn is torch's tensor without memory."""
+    compare(torch.sgn, torch.randn(4, 3).to(dtype).requires_grad_(), train=True)
+
+
 def test_softmax():
     compare(lambda x: (torch.softmax(x, -1), torch.log_softmax(x, 0)), torch.randn(6, 11), signed_zeros=False)
 
@@ -84,6 +96,13 @@ def test_gradients():
     compare(lambda x, y: torch.sigmoid(x * y).sum(0) * y.mean(), _leaf(6, 4), _leaf(6, 4), train=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_gradient_of_hardsigmoid(dtype: torch.dtype) -> None:
+    """Eager multiplies by a sixth that is rounded to f32, in f64 too."""
+    x = torch.linspace(-4, 4, 65, dtype=dtype, requires_grad=True)
+    compare(F.hardsigmoid, x, train=True)
+
+
 def test_module():
     model = torch.nn.Sequential(
         torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 2)
@@ -109,6 +128,16 @@ def test_batch_norm_updates_its_buffers():
     compare(
         model, torch.randn(2, 3, 8, 8), train=True, calls=[(torch.randn(2, 3, 8, 8),)], signed_zeros=False
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_batch_norm_that_returns_its_buffers(dtype: torch.dtype) -> None:
+    """The buffers of a norm over halves are halves, whatever tracing says."""
+
+    def function(x: torch.Tensor, scale: torch.Tensor, *buffers: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten._batch_norm_with_update(x, scale, scale, *buffers, 0.1, 1e-5)[0]
+
+    compare(function, *(torch.rand(*shape).to(dtype) for shape in ((4, 3, 5), (3,), (3,), (3,))))
 
 
 def test_unused_input_has_no_gradient():
@@ -276,6 +305,13 @@ def test_dynamic_gradients():
         train=True,
         dynamic=True,
     )
+
+
+def test_dynamic_chunks() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return *(part * 2 for part in x.chunk(3, 1)), *x.sin().chunk(2)
+
+    compare(function, _leaf(4, 9), train=True, dynamic=True, calls=[(_leaf(6, 12),), (_leaf(5, 11),)])
 
 
 def test_dynamic_diagonal_of_an_expanded_input() -> None:

@@ -66,6 +66,19 @@ def test_another_device(function):
     assert "is on meta" in str(caught.value.inner_exception)
 
 
+def test_write_to_elements_that_a_view_holds_twice():
+    def function(x, sizes, strides):
+        x.as_strided(sizes, strides).mul_(2)
+        return x + 0
+
+    compiled = torch.compile(function, backend="kerf", dynamic=False)
+    for sizes, strides in (((4, 2), (1, 1)), ((5, 2), (1, 2)), ((2, 2), (0, 1))):
+        with pytest.raises(BackendCompilerFailed, match="holds elements twice"):
+            compiled(torch.ones(9), sizes, strides)
+    for sizes, strides in (((2, 3), (3, 1)), ((2, 3), (3, 2)), ((3,), (2,))):
+        assert torch.equal(compiled(torch.ones(9), sizes, strides), function(torch.ones(9), sizes, strides))
+
+
 def test_another_device_made_inside():
     with pytest.raises(BackendCompilerFailed) as caught:
         torch.compile(lambda x: (x + 1, torch.ones(3, device="meta") * 2), backend="kerf")(torch.ones(3))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from compare import compare
 
 NAMES = """
     acos acosh asin asinh atan atanh cos cosh erf erfc erfinv exp exp2 expm1 lgamma log log10 log1p
@@ -94,3 +95,25 @@ def test_special_values(dtype: torch.dtype) -> None:
     for x in (moderate.repeat(3), _values(dtype, math.inf).repeat(3), moderate[:2]):
         faults = [_faults(name, x, got) for name, got in zip(names, compiled(x), strict=True)]
         assert not sum(faults, [])
+
+
+@pytest.mark.parametrize("values", [[math.inf], [-math.inf], [math.nan], [math.inf, -math.inf]], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_mean_and_variance_with_infinities(dtype: torch.dtype, values: list[float]) -> None:
+    """Eager's running mean is lost after an infinite element, and is infinite when that is the last one."""
+    first, last, one = torch.randn(3, 20, 9).to(dtype)
+    first[: len(values), 4] = torch.tensor(values, dtype=dtype)
+    last[-1, 4] = values[0]
+
+    def function(*inputs: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        return [torch.var_mean(x, dim) for x in inputs for dim in (0, 1, None)] + [
+            torch.std_mean(inputs[0], 0)
+        ]
+
+    compare(function, first, last, one[:1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_logit_with_bounds_that_round_to_one(dtype: torch.dtype) -> None:
+    x = torch.tensor([0.0, 1e-7, 0.5, 0.999, 1.0, 1.5, -2.0], dtype=dtype).repeat(9)
+    compare(lambda x: (x.logit(1e-6), x.logit(1e-9), x.logit(0.3), x.logit()), x)
