@@ -55,7 +55,7 @@ def kerf_backend(
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
         decompositions=decompositions(),
-        partition_fn=functools.partial(partition, chosen.partition, f"graph {graph}"),
+        partition_fn=functools.partial(partition, chosen, f"graph {graph}"),
         keep_inference_input_mutations=True,
     )(gm, example_inputs)
 
