@@ -23,15 +23,15 @@ const AtenRow kRows[] = {
 #undef ATEN
 };
 
+constexpr std::string_view kAten = "aten.", kOwn = "kerf.";
+
 const AtenRow* find_row(std::string_view op) {
   static const std::unordered_map<std::string_view, const AtenRow*> kByOverload = [] {
     std::unordered_map<std::string_view, const AtenRow*> map;
     for (const AtenRow& row : kRows) map.emplace(row.overload, &row);
     return map;
   }();
-  constexpr std::string_view kPrefix = "aten.";
-  if (!op.starts_with(kPrefix)) return nullptr;
-  auto found = kByOverload.find(op.substr(kPrefix.size()));
+  auto found = kByOverload.find(op.starts_with(kAten) ? op.substr(kAten.size()) : op);
   return found == kByOverload.end() ? nullptr : found->second;
 }
 
@@ -199,7 +199,8 @@ std::optional<OverloadFacts> facts_of_overload(std::string_view op) {
 
 std::vector<std::string> imported_overloads() {
   std::vector<std::string> names;
-  for (const AtenRow& row : kRows) names.push_back(fmt::format("aten.{}", row.overload));
+  for (const AtenRow& row : kRows)
+    names.push_back(fmt::format("{}{}", row.overload.starts_with(kOwn) ? "" : kAten, row.overload));
   return names;
 }
 

@@ -73,7 +73,8 @@ Result<Indices> read_indices(const ImportCall& call, size_t argument);
 using Importer = Imported (*)(const ImportCall& call);
 
 struct AtenRow {
-  std::string_view overload;  // "add.Tensor"
+  std::string_view
+      overload;  // "add.Tensor"; Kerf's own operators have their namespace: "kerf.draw_seed.default"
   Importer importer;
   RowFields fields = {};
 };

@@ -129,6 +129,22 @@ Imported import_nll_loss_backward(const ImportCall& call) {
                                {})[0]);
 }
 
+// grad, mask, scale
+Imported import_native_dropout_backward(const ImportCall& call) {
+  Term grad = call.tensor(0).computing();
+  return rounded(call, grad * call.tensor(1).in(grad.dtype()) * call.number(2));
+}
+
+Imported import_draw_seed(const ImportCall& call) { return call.builder.node(Op::draw_seed, {}, {}, {}); }
+
+// seed, number, size, p: the mask of dropout `number` of a step. Every dropout has counters of its own, 2^40 of them.
+Imported import_dropout_mask(const ImportCall& call) {
+  sym::Expr offset = call.constant(call.integer(1)) * call.constant(int64_t{1} << 40);
+  ValueId uniform = call.builder.node(Op::random_uniform, {call.tensor(0)},
+                                      {{Attr::offset, offset}, {Attr::shape, call.result().shape}}, {})[0];
+  return one(less(call.term(uniform), 1 - call.number(3)));
+}
+
 // input, p, train
 Imported import_native_dropout(const ImportCall& call) {
   Term x = call.tensor(0);

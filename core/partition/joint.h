@@ -41,7 +41,7 @@ struct JointNode {
   uint32_t flags = 0;
   int64_t region = -1;  // number of the checkpointed region it was traced in
   // What one pointwise pass computes it again from, where that is not the call itself: the result of a norm from its
-  // input and statistics, that of a dropout from its mask. Any nodes that do not depend on this one; empty: no other way.
+  // input and statistics. Any nodes that do not depend on this one; empty: no other way.
   std::vector<uint32_t> recipe = {};
 
   // What has to be there for the node to be computed again.

@@ -55,7 +55,7 @@ def kerf_backend(
     def compiler(kind: str) -> Callable[..., Any]:
         return functools.partial(_compile_traced, name=f"graph {graph} {kind}", kind=kind, options=chosen)
 
-    partition_fn = functools.partial(partition, chosen.partition, f"graph {graph}")
+    partition_fn = functools.partial(partition, chosen, f"graph {graph}")
     if chosen.fallback_random:
         partition_fn = functools.partial(eager_random.partition_draws, partition_fn)
 

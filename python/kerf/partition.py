@@ -10,7 +10,9 @@ from torch import fx
 from torch._functorch import partitioners
 
 from kerf import debug
+from kerf.dropout import replace_dropouts
 from kerf.joint import NotDescribable, describe, is_random, is_repeated
+from kerf.options import Options
 from kerf.recipes import apply_recipes
 from kerf.share import share_equal_nodes
 
@@ -31,18 +33,20 @@ _NORMS = {
 
 
 def partition(
-    option: str, graph: str, joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **kwargs: Any
+    options: Options, graph: str, joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **kwargs: Any
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Cuts `joint` by the partitioner `option` of options.PARTITIONERS.
+    """Cuts `joint` by the partitioner that the options name.
 
     What the core's cut cannot do is done by torch's default partitioner; the record has the reason.
     """
     correct_side_dtypes(joint)
     start = time.perf_counter()
     reason, kept_bytes = "", None
-    by = option
+    by = options.partition
     try:
-        if option == "kerf":
+        if by == "kerf":
+            if not options.fallback_random:
+                replace_dropouts(joint)
             static = set(kwargs.get("static_lifetime_input_indices") or ())
             modules, kept_bytes = _cut(joint, num_fwd_outputs, static)
     except NotDescribable as error:

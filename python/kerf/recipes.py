@@ -1,9 +1,10 @@
-"""Results of whole calls that one pointwise pass computes again: of a batch norm from its input and
-statistics, of a dropout from its input and mask. The core decides where the backward pass does so.
+"""Results of whole calls that one pointwise pass computes again: of a batch norm from its statistics.
+
+The core decides where the backward pass does so.
 """
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -63,19 +64,6 @@ def _match(node: fx.Node) -> _Recipe | None:
     return _RECIPES[call.target](call)
 
 
-def _match_dropout(call: fx.Node) -> _Recipe | None:
-    x, probability, train = call.args
-    mask = _item(call, 1)
-    if not train or not 0 < probability < 1 or mask is None:
-        return None
-    scale = 1 / (1 - probability)
-
-    def build(x: fx.Node, mask: fx.Node, at: "_At") -> fx.Node:
-        return at(aten.mul.Tensor, at(aten.mul.Tensor, x, mask), scale)
-
-    return build, [x, mask]
-
-
 def _match_batch_norm(call: fx.Node) -> _Recipe | None:
     x, weight, bias = call.args[:3]
     training = call.args[5 if call.target is _BATCH_NORM else 3]
@@ -86,7 +74,7 @@ def _match_batch_norm(call: fx.Node) -> _Recipe | None:
 
 
 def _build_batch_norm(
-    x: fx.Node, weight: fx.Node | None, bias: fx.Node | None, mean: fx.Node, inverse: fx.Node, at: "_At"
+    x: fx.Node, weight: fx.Node | None, bias: fx.Node | None, mean: fx.Node, inverse: fx.Node, at: "Chain"
 ) -> fx.Node:
     dtype = x.meta["val"].dtype
     wide = mean.meta["val"].dtype
@@ -107,7 +95,6 @@ def _build_batch_norm(
 _BATCH_NORM = aten._native_batch_norm_legit_functional.default
 
 _RECIPES: dict[Any, Callable[[fx.Node], _Recipe | None]] = {
-    aten.native_dropout.default: _match_dropout,
     _BATCH_NORM: _match_batch_norm,
     aten._native_batch_norm_legit.no_stats: _match_batch_norm,
 }
@@ -126,24 +113,26 @@ def _build(node: fx.Node, recipe: _Recipe) -> fx.Node:
     for operand in operands:  # statistics stand before what is built after the first result
         if operand is not None and operand.target is operator.getitem and operand.args[0] is call:
             call.append(operand)
-    return build(*operands, _At(node))
+    return build(*operands, Chain(node))
 
 
-class _At:
-    """Appends calls behind a node, one after the other, with traced values."""
+class Chain:
+    """Appends calls behind a node, one after the other; they carry its marks and traced values."""
+
+    _MARKS = ("stack_trace", "partitioner_tag", "recompute", "ac_graph_id")
 
     def __init__(self, node: fx.Node) -> None:
         self.node = node
         self.last = node
 
     def __call__(self, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
+        traced = target(*(a.meta["val"] if isinstance(a, fx.Node) else a for a in args), **kwargs)
+        return self.insert(target, args, traced, **kwargs)
+
+    def insert(self, target: Any, args: tuple[Any, ...], traced: Any, **kwargs: Any) -> fx.Node:
         graph = self.node.graph
         with graph.inserting_after(self.last):
             self.last = graph.call_function(target, args, kwargs)
-        self.last.meta = {k: v for k, v in self.node.meta.items() if k in ("stack_trace", "partitioner_tag")}
-        self.last.meta["val"] = target(*_values(args), **kwargs)
+        self.last.meta = {mark: self.node.meta[mark] for mark in self._MARKS if mark in self.node.meta}
+        self.last.meta["val"] = traced
         return self.last
-
-
-def _values(args: Iterable[Any]) -> list[Any]:
-    return [a.meta["val"] if isinstance(a, fx.Node) else a for a in args]

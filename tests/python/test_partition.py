@@ -6,6 +6,9 @@ import torch
 import torch.nn.functional as F
 from compare import compare
 from kerf import _core, partition
+from kerf.backend import compile_graph
+from torch import fx
+from torch._subclasses import FakeTensorMode
 from torch.utils.checkpoint import (
     CheckpointPolicy,
     checkpoint,
@@ -300,17 +303,60 @@ def test_batch_norms_are_computed_again_from_their_statistics(activation, affine
     assert all(cut.by == "kerf" for cut in kerf.partitions())
 
 
-def test_dropout_is_computed_again_from_its_mask():
+# Dropout
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_dropout_keeps_a_seed_instead_of_a_mask(dynamic):
     def function(x, w):
         return torch.sin(F.dropout(x @ w, 0.25))
 
     x, w = _leaf(64, 32), _leaf(32, 48)
-    result = torch.compile(function, backend="kerf")(x, w)
-    node = result.grad_fn
-    kinds = sorted(str(t.dtype) for t in node.saved_tensors if t.shape == (64, 48))
-    assert kinds == ["torch.bool", "torch.float32"]
+    result = torch.compile(function, backend="kerf", dynamic=dynamic)(x, w)
+    kinds = sorted((str(t.dtype), tuple(t.shape)) for t in result.grad_fn.saved_tensors)
+    assert kinds == [
+        (f"torch.{d}", s)
+        for d, s in (("float32", (32, 48)), ("float32", (64, 32)), ("float32", (64, 48)), ("int64", ()))
+    ]
     result.sum().backward()
     with torch.no_grad():
         product = x @ w
         mask = (result != 0).float() / 0.75
         torch.testing.assert_close(w.grad, x.T @ (torch.cos(product * mask) * mask), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 5, 1000), (0, 4)])
+def test_masks_are_equal_compiled_and_not(shape):
+    """A forward graph may be compiled while its backward graph runs as torch runs it."""
+    gm = fx.symbolic_trace(lambda seed: torch.ops.kerf.dropout_mask.default(seed, 3, list(shape), 0.3))
+    seed = torch.ops.kerf.draw_seed.default()
+    with FakeTensorMode() as mode:
+        for node in gm.graph.nodes:
+            node.meta["val"] = (
+                mode.from_tensor(seed) if node.op == "placeholder" else torch.empty(shape, dtype=torch.bool)
+            )
+    gm.graph.output((next(n for n in gm.graph.nodes if n.op == "call_function"),))
+    gm.graph.erase_node(next(n for n in gm.graph.nodes if n.op == "output"))
+    (compiled,) = compile_graph(gm)([seed])
+    plain = torch.ops.kerf.dropout_mask.default(seed, 3, list(shape), 0.3)
+    assert torch.equal(compiled, plain)
+    if plain.numel() > 1000:
+        assert abs(plain.float().mean().item() - 0.7) < 0.02
+
+
+def test_masks_of_one_step_differ_and_repeat_with_the_seed():
+    def function(x):
+        return F.dropout(x, 0.5), F.dropout(x, 0.5)
+
+    compiled = torch.compile(function, backend="kerf")
+    x = torch.ones(1000, requires_grad=True)
+    torch.manual_seed(3)
+    first, second = compiled(x)
+    third, _ = compiled(x)
+    torch.manual_seed(3)
+    again, _ = compiled(x)
+    assert torch.equal(first, again)
+    assert 400 < (first != second).sum() < 600
+    assert 400 < (first != third).sum() < 600
+    first.sum().backward()
+    assert torch.equal(x.grad, first.detach())
