@@ -54,7 +54,7 @@ class Backend(enum.StrEnum):
 def run_child(job: Job, folder: Path, limit: float) -> dict[str, Any]:
     """Backend -> numbers of measure.py; a child that dies gives one error for each backend."""
     answer = folder / f"{job.model}-{job.mode}.json"
-    caches = {"XDG_CACHE_HOME": str(folder / "cache"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
+    caches = {"KERF_CACHE_DIR": str(folder / "kerf"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
     command = [sys.executable, str(HERE / "measure.py"), json.dumps(dataclasses.asdict(job)), str(answer)]
     with open(folder / "log", "w+") as log:
         child = subprocess.Popen(

@@ -22,3 +22,12 @@ def fresh():
     torch.manual_seed(0)
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def cache_directory(tmp_path, monkeypatch):
+    """The disk cache is on, in an empty directory of the test's own."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("KERF_CACHE", "1")
+    monkeypatch.setenv("KERF_CACHE_DIR", str(folder))
+    return folder

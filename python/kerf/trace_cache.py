@@ -280,7 +280,7 @@ def _tag(
         _package_hash(),
         torch.__version__,
         torch.version.git_version,
-        options.partition,
+        repr(options),
         [sources.of(node) for node in nodes],
         [repr(node.meta.get("custom")) for node in nodes],
         sorted(inductor_config.unsafe_marked_cacheable_functions.items()),

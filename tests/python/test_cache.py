@@ -1,79 +1,17 @@
-"""The disk cache: what a later process finds, and that it never finds what is not its own.
-
-A fresh start is a reset of Dynamo; nothing of the cache is kept in memory. Some tests start processes.
-"""
+"""The disk cache: what a later start finds, and that it never finds what is not its own."""
 
 import contextlib
 import dataclasses
 import importlib.util
-import json
 import logging
-import os
-import subprocess
-import sys
 import textwrap
-from pathlib import Path
 
 import kerf
 import pytest
 import torch
+from fresh_start import check, gradients, normal, start, state
 
-
-@pytest.fixture(autouse=True)
-def directory(tmp_path, monkeypatch):
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("KERF_CACHE", "1")
-    monkeypatch.setenv("KERF_CACHE_DIR", str(folder))
-    return folder
-
-
-def start(function, *inputs, **options):
-    """The results of the first call after a fresh start, and how they came about (see state)."""
-    torch._dynamo.reset()
-    kerf.reset()
-    results = torch.compile(function, backend="kerf", **options)(*inputs)
-    return results, state()
-
-
-def state():
-    """ "traced": nothing was found; "plans": traced anew, no kernel was built; "warm": not traced."""
-    compilations = kerf.compilations()
-    assert compilations
-    if all("import" not in c.seconds for c in compilations):
-        assert all(c.cache_hit and "load" in c.seconds for c in compilations)
-        return "warm"
-    return "plans" if all(c.cache_hit for c in compilations) else "traced"
-
-
-def check(function, make_inputs, how, **options):
-    """A fresh start on make_inputs() comes about by `how` and does to results and inputs what eager does.
-
-    `how` "anew": not warm; a plan may be found, as another function may give the same graph.
-    """
-    expected_inputs, inputs = make_inputs(), make_inputs()
-    expected = function(*expected_inputs)
-    results, came_by = start(function, *inputs, **options)
-    assert came_by != "warm" if how == "anew" else came_by == how
-    torch.testing.assert_close(results, expected)
-    torch.testing.assert_close(inputs, expected_inputs)
-    return results, inputs
-
-
-def gradients(function, make_inputs, how, **options):
-    """The same, with gradients of the sum of the first result."""
-    expected_inputs = make_inputs()
-    function(*expected_inputs).sum().backward()
-    inputs = make_inputs()
-    results, _ = start(function, *inputs, **options)
-    results.sum().backward()
-    assert state() == how
-    for value, expected in zip(inputs, expected_inputs, strict=True):
-        torch.testing.assert_close(value.grad, expected.grad)
-
-
-def normal(*shape, grad=False, seed=0, **kwargs):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, **kwargs).requires_grad_(grad)
+pytestmark = pytest.mark.usefixtures("cache_directory")
 
 
 # Found again
@@ -424,122 +362,3 @@ def test_other_backends_keep_torchs_cache(tmp_path, monkeypatch):
     cache = torch._functorch._aot_autograd.autograd_cache.AOTAutogradCache
     cache._write_to_local_cache("key", b"\x80\x04N.")
     assert list(cache.iterate_over_candidates(True, None, "key")) == [(None, b"\x80\x04N.", True)]
-
-
-# Faults of the directory
-
-
-def messages(caplog):
-    return [record.message for record in caplog.records if record.name == "kerf"]
-
-
-def entries(directory, traces):
-    found = [path for path in directory.iterdir() if path.name.startswith("trace") == traces]
-    assert found
-    return found
-
-
-def middle_flipped(data):
-    return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 4]) + data[len(data) // 2 + 1 :]
-
-
-@pytest.mark.parametrize("traces", [False, True])
-@pytest.mark.parametrize(
-    "damage", [middle_flipped, lambda data: data[:-3], lambda _: b"", lambda d: b"x" * 99]
-)
-def test_damaged_entries_are_rebuilt(directory, caplog, traces, damage):
-    def function(x):
-        return torch.exp(x).sum(0) * 2
-
-    def make():
-        return (normal(6, 5, grad=True),)
-
-    gradients(function, make, "traced")
-    for path in entries(directory, traces):
-        path.write_bytes(damage(path.read_bytes()))
-    with caplog.at_level(logging.WARNING, "kerf"):
-        gradients(function, make, "plans" if traces else "traced")
-    assert len(messages(caplog)) == (1 if traces else 2)
-    assert all("is damaged: ignored, compiling again" in message for message in messages(caplog))
-    caplog.clear()
-    gradients(function, make, "warm")
-    assert not messages(caplog)
-
-
-def test_missing_plans_are_rebuilt(directory):
-    def function(x):
-        return torch.exp(x).sum(0) * 2
-
-    check(function, lambda: (normal(6, 5),), "traced")
-    for path in entries(directory, traces=False):
-        path.unlink()
-    check(function, lambda: (normal(6, 5),), "traced")
-    check(function, lambda: (normal(6, 5),), "warm")
-
-
-def test_a_directory_that_cannot_be_used(directory, caplog):
-    directory.write_text("a file")
-    with caplog.at_level(logging.WARNING, "kerf"):
-        for factor in (2, 3):
-            check(lambda x, factor=factor: torch.exp(x) * factor, lambda: (normal(4),), "traced")
-    assert [message.partition(" (")[0] for message in messages(caplog)] == ["the compile cache does not work"]
-
-
-def test_off_switches(directory, monkeypatch):
-    def function(x):
-        return torch.exp(x) * 2
-
-    for _ in range(2):
-        check(function, lambda: (normal(4),), "traced", options={"cache": False})
-    with torch.compiler.config.patch(force_disable_caches=True):
-        for _ in range(2):
-            check(function, lambda: (normal(4),), "traced")
-    monkeypatch.setenv("KERF_CACHE", "0")
-    for _ in range(2):
-        check(function, lambda: (normal(4),), "traced")
-    assert not directory.exists()
-
-
-# Processes
-
-PROGRAM = """
-    import json, sys, torch, kerf
-    from torch._dynamo.utils import counters
-    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8))
-    torch.manual_seed(0)
-    for parameter in model.parameters(): torch.nn.init.normal_(parameter)
-    x = torch.randn(4, 8)
-    expected = torch.autograd.grad(model(x).sum(), model.parameters())
-    torch.compile(model, backend="kerf")(x).sum().backward()
-    torch.testing.assert_close([p.grad for p in model.parameters()], list(expected))
-    hits = [c.cache_hit for c in kerf.compilations()]
-    print(json.dumps([hits, counters["aot_autograd"]["autograd_cache_hit"]]))
-"""
-
-
-def launch(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM))
-    package = str(Path(kerf.__file__).parent.parent)
-    return subprocess.Popen(
-        [sys.executable, str(program)],
-        env=os.environ | {"PYTHONPATH": package},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def answer(process):
-    output, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    return json.loads(output.splitlines()[-1]), errors
-
-
-def test_processes_share_the_directory(tmp_path, directory):
-    both = [launch(tmp_path), launch(tmp_path)]
-    for process in both:
-        _, errors = answer(process)
-        assert "cache" not in errors
-    assert answer(launch(tmp_path))[0] == [[True, True], 1]
-    assert not [path for path in directory.iterdir() if path.suffix != ".kerf"]
