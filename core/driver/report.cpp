@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "loop/walk.h"
 #include "sched/outer.h"
 #include "sched/profit.h"
 #include "sym/eval.h"
@@ -34,6 +35,11 @@ class Describer {
       for (loop::AxisId axis : access.axes) points *= value(launch.kernel.axes[axis].extent);
       (access.is_store ? moved[access.buffer].written : moved[access.buffer].read) += points;
     }
+    loop::walk(launch.kernel.body, [&](const loop::Stmt& stmt, const loop::Path&) {
+      const auto* store = std::get_if<loop::Store>(&stmt);
+      if (store && store->mode == loop::StoreMode::add)
+        moved[store->buffer].read = moved[store->buffer].written;
+    });
     for (loop::BufferId id(0); id < buffers.end_id(); ++id.index) {
       const int64_t whole = value(loop::element_count(launch.kernel, id));
       const int64_t width = byte_size(buffers[id].dtype);

@@ -1,6 +1,7 @@
 """kerf.explain: the compilations as tables."""
 
 import contextlib
+import re
 import shutil
 import textwrap
 from collections import Counter
@@ -41,13 +42,16 @@ def describe(record: Compilation) -> str:
         f"moved: {_size(moved['kernels'])} by kernels, {_size(moved['library'])} by library calls, "
         f"{_size(moved['other_externs'])} by other externs{share}",
     ]
+    alike: dict[Any, list[Kernel]] = {}
+    for kernel in record.kernel_records:
+        alike.setdefault(_likeness(kernel), []).append(kernel)
     kernels = [
-        (str(i), kernel.name, _size(kernel.bytes_read), _size(kernel.bytes_written))
-        + ("\n".join(kernel.sources), _why(kernel))
-        for i, kernel in enumerate(record.kernel_records)
+        (str(len(group)), group[0].name, _size(group[0].bytes_read), _size(group[0].bytes_written))
+        + ("\n".join(group[0].sources), _why(group[0]))
+        for group in alike.values()
     ]
     if kernels:
-        lines += _table(("", "kernel", "reads", "writes", "from", "why together"), kernels)
+        lines += _table(("calls", "kernel", "reads", "writes", "from", "why together"), kernels)
     calls = Counter((e.op, e.reason, e.source) for e in record.externs)
     moved_by = Counter[tuple[str, str, str]]()
     for extern in record.externs:
@@ -59,6 +63,12 @@ def describe(record: Compilation) -> str:
     if externs:
         lines += _table(("calls", "extern", "moves", "from", "why not compiled"), externs)
     return "\n".join(lines)
+
+
+def _likeness(kernel: Kernel) -> Any:
+    """Equal for the same kernel of repeated layers: all but the numbers of nodes."""
+    parts = (kernel.name, *kernel.sources, *(f"{name}: {why}" for name, why in kernel.members))
+    return re.sub(r"_\d+", "", "\n".join(parts)), kernel.bytes_read, kernel.bytes_written
 
 
 def _why(kernel: Kernel) -> str:

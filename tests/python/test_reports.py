@@ -85,6 +85,16 @@ def test_a_gather_moves_no_more_than_it_reads():
     assert record.bytes["kernels"] == (4 * 16 * 4) * 2 + 4 * 8
 
 
+def test_adding_stores_read_too():
+    torch.compile(lambda t, i: t.index_put((i,), t[:4] * 2, accumulate=True), backend="kerf")(
+        torch.randn(100, 16), torch.arange(4)
+    )
+    (record,) = kerf.compilations()
+    rows, index = 4 * 16 * 4, 4 * 8
+    adding = record.kernel_records[-1]
+    assert (adding.bytes_read, adding.bytes_written) == (2 * rows + index, rows)
+
+
 def test_library_calls_by_design_and_calls_without_a_lowering():
     def function(x: torch.Tensor, weight: torch.Tensor, q: torch.Tensor) -> tuple[torch.Tensor, ...]:
         image = torch.nn.functional.conv2d(x, weight)
