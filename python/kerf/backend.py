@@ -14,7 +14,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
 from kerf import _core, debug
-from kerf.decomp import decompositions
+from kerf.decomp import decompositions, whole_operators
 from kerf.errors import UserError
 from kerf.fx_import import CannotImport, ImportedGraph, import_graph
 from kerf.options import Options, resolve
@@ -50,14 +50,15 @@ def kerf_backend(
     def compiler(kind: str) -> Callable[..., Any]:
         return functools.partial(_compile_traced, name=f"graph {graph} {kind}", kind=kind, options=chosen)
 
-    return aot_autograd(
-        fw_compiler=compiler("forward"),
-        bw_compiler=compiler("backward"),
-        inference_compiler=compiler("inference"),
-        decompositions=decompositions(),
-        partition_fn=functools.partial(partition, chosen.partition),
-        keep_inference_input_mutations=True,
-    )(gm, example_inputs)
+    with whole_operators():
+        return aot_autograd(
+            fw_compiler=compiler("forward"),
+            bw_compiler=compiler("backward"),
+            inference_compiler=compiler("inference"),
+            decompositions=decompositions(),
+            partition_fn=functools.partial(partition, chosen.partition),
+            keep_inference_input_mutations=True,
+        )(gm, example_inputs)
 
 
 def compile_graph(
