@@ -69,11 +69,25 @@ Term belongs(const ImportCall& call, const std::vector<Parts>& parts, size_t d) 
   return before_end(call, parts[d], element, own_positions(call.builder, parts[d].out, d, 2 * parts.size()));
 }
 
-// The numbers of elements along `d`, for each part.
-Term sizes_of(const ImportCall& call, const std::vector<Parts>& parts, size_t d, DType dtype) {
-  if (parts[d].each.valid()) return call.term(call.builder.size_value(parts[d].each)).in(dtype);
-  Term inside = belongs(call, parts, d).in(DType::i64);
-  return sum(inside, window_dims(inside, parts.size()), false).in(dtype);
+// Means of sums over equal parts, which are divided by one number.
+Term divided_by_each(const ImportCall& call, const Term& total, const std::vector<Parts>& parts) {
+  sym::Expr elements = call.constant(1);
+  for (const Parts& part : parts)
+    if (part.each.valid()) elements = elements * part.each;
+  if (elements.is_constant(1)) return total;
+  if (elements.is_constant())
+    return total / call.term(call.builder.constant(Scalar::of_int(total.dtype(), elements.constant())));
+  return total / call.term(call.builder.size_value(elements)).in(total.dtype());
+}
+
+// Divided by the numbers of elements of those parts that are not equal.
+Term divided_by_sizes(const ImportCall& call, Term value, const std::vector<Parts>& parts) {
+  for (size_t d = 0; d < parts.size(); ++d) {
+    if (parts[d].each.valid()) continue;
+    Term inside = belongs(call, parts, d).in(DType::i64);
+    value = value / sum(inside, window_dims(inside, parts.size()), false).in(value.dtype());
+  }
+  return value;
 }
 
 }  // namespace
@@ -87,9 +101,8 @@ Imported import_adaptive_avg_pool(const ImportCall& call) {
   Term seen = window(x, elements_of(call, parts), 0).computing();
   for (size_t d = 0; d < parts.size(); ++d)
     if (!parts[d].each.valid()) seen = where(belongs(call, parts, d), seen, 0.0);
-  Term mean = sum(seen, window_dims(seen, parts.size()), false);
-  for (size_t d = 0; d < parts.size(); ++d) mean = mean / sizes_of(call, parts, d, mean.dtype());
-  return rounded(call, mean);
+  Term total = sum(seen, window_dims(seen, parts.size()), false);
+  return rounded(call, divided_by_each(call, divided_by_sizes(call, total, parts), parts));
 }
 
 // grad, self
@@ -98,9 +111,8 @@ Imported import_adaptive_avg_pool_backward(const ImportCall& call) {
   Result<std::vector<Parts>> read = read_parts(call, call.result(), grad.type());
   if (!read) return Unsupported{read.reason()};
   const std::vector<Parts>& parts = *read;
-  for (size_t d = 0; d < parts.size(); ++d) grad = grad / sizes_of(call, parts, d, grad.dtype());
   std::vector<Windows> windows = parts_with(call, parts);
-  Term share = window(grad, windows, 0);
+  Term share = window(divided_by_sizes(call, grad, parts), windows, 0);
   for (size_t d = 0; d < parts.size(); ++d) {
     if (parts[d].each.valid()) continue;
     Term index =
@@ -108,7 +120,8 @@ Imported import_adaptive_avg_pool_backward(const ImportCall& call) {
     Term own = own_positions(call.builder, parts[d].in, d, 2 * parts.size());
     share = where(before_end(call, parts[d], own, index), share, 0.0);
   }
-  return rounded(call, sum(share, window_dims(share, parts.size()), false));
+  Term total = sum(share, window_dims(share, parts.size()), false);
+  return rounded(call, divided_by_each(call, total, parts));
 }
 
 }  // namespace kerf::graph

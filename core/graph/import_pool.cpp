@@ -130,10 +130,13 @@ Imported import_max_pool_backward(const ImportCall& call) {
 
 namespace {
 
+// Whether all windows along `d` count as many elements.
+bool counts_all(const ImportCall& call, const Kernel& k, size_t d, bool with_padding) {
+  return ends_within(call, k, d, with_padding ? k.padding[d] : 0) && (with_padding || k.padding[d] == 0);
+}
+
 // How many elements a window along `d` counts, for each window.
 Term counted(const ImportCall& call, const Kernel& k, size_t d, bool with_padding) {
-  if (ends_within(call, k, d, with_padding ? k.padding[d] : 0) && (with_padding || k.padding[d] == 0))
-    return call.term(call.builder.constant(Scalar::of_int(DType::i64, k.kernel[d])));
   Term start = call.term(
       call.builder.iota(k.out[d], call.constant(-k.padding[d]), call.constant(k.stride[d]), DType::i64));
   sym::Expr bound = with_padding ? k.in[d] + k.padding[d] : k.in[d];
@@ -142,16 +145,34 @@ Term counted(const ImportCall& call, const Kernel& k, size_t d, bool with_paddin
   return placed(end - start, {d}, k.dims());
 }
 
-// What the sum over a window is divided by: count_include_pad and divisor_override at `options`.
-Term divisor(const ImportCall& call, const Kernel& k, size_t options) {
-  if (!call.is_none(options + 1))
-    return call.term(call.builder.constant(Scalar::of_int(DType::i64, call.integer(options + 1))));
-  std::optional<Term> product;
+// What the sums over windows are divided by: a number for all, times a number for each window where they differ.
+struct Divisor {
+  int64_t number = 1;
+  std::optional<Term> each;  // i64
+};
+
+// count_include_pad and divisor_override at `options`.
+Divisor divisor(const ImportCall& call, const Kernel& k, size_t options) {
+  Divisor by;
+  if (!call.is_none(options + 1)) return {.number = call.integer(options + 1), .each = {}};
   for (size_t d = 0; d < k.dims(); ++d) {
+    if (counts_all(call, k, d, call.boolean(options))) {
+      by.number *= k.kernel[d];
+      continue;
+    }
     Term along = counted(call, k, d, call.boolean(options));
-    product = product ? *product * along : along;
+    by.each = by.each ? *by.each * along : along;
   }
-  return *product;
+  return by;
+}
+
+Term divided(const ImportCall& call, const Term& total, const Divisor& by) {
+  Term all = call.term(call.builder.constant(Scalar::of_int(total.dtype(), by.number)));
+  if (by.each) {
+    Term each = by.each->in(total.dtype());
+    all = by.number == 1 ? each : each * static_cast<double>(by.number);
+  }
+  return is_floating(total.dtype()) ? total / all : apply(ops::ScalarOp::trunc_div, total, all);
 }
 
 }  // namespace
@@ -163,8 +184,7 @@ Imported import_avg_pool(const ImportCall& call) {
   Kernel k = read_kernel(call, 1, false, x.type(), call.result());
   Term seen = window(x, pooled(call, k), 0).computing();
   Term total = sum(seen, window_dims(seen, k.dims()), false);
-  Term by = divisor(call, k, 5).in(total.dtype());
-  return rounded(call, is_floating(x.dtype()) ? total / by : apply(ops::ScalarOp::trunc_div, total, by));
+  return rounded(call, divided(call, total, divisor(call, k, 5)));
 }
 
 // grad, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -173,7 +193,9 @@ Imported import_avg_pool_backward(const ImportCall& call) {
   if (!is_floating(grad.dtype())) return decline("of {}", to_text(grad.dtype()));
   Kernel k = read_kernel(call, 2, false, call.result(), grad.type());
   std::vector<Windows> windows = pooling(call, k);
-  Term share = window(grad / divisor(call, k, 6).in(grad.dtype()), windows, 0);
+  Divisor by = divisor(call, k, 6);
+  // A number divides the sum; what differs between windows, the gradients.
+  Term share = window(by.each ? divided(call, grad, by) : grad, windows, 0);
   for (size_t d = 0; d < k.dims(); ++d) {
     // As many windows contain each element as there are candidates.
     if (k.kernel[d] % k.stride[d] == 0) continue;
@@ -182,7 +204,8 @@ Imported import_avg_pool_backward(const ImportCall& call) {
     Term own = own_positions(call.builder, k.in[d], d, 2 * k.dims());
     share = where(greater(start + static_cast<double>(k.kernel[d]), own), share, 0.0);
   }
-  return rounded(call, sum(share, window_dims(share, k.dims()), false));
+  Term total = sum(share, window_dims(share, k.dims()), false);
+  return rounded(call, by.each ? total : divided(call, total, by));
 }
 
 }  // namespace kerf::graph
