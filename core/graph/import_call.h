@@ -70,6 +70,9 @@ struct Indices {
 };
 Result<Indices> read_indices(const ImportCall& call, size_t argument);
 
+// A position counted from the end when negative, held inside [0, size].
+sym::Expr clamped_position(const ImportCall& call, sym::Expr position, sym::Expr size);
+
 using Importer = Imported (*)(const ImportCall& call);
 
 struct AtenRow {

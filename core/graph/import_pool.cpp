@@ -1,7 +1,8 @@
-// Pools over the last two or three dimensions, by windows: forward, a position of the result looks at the elements
+// Pools of a given kernel over the last two or three dimensions, by windows: forward, a position of the result looks at the elements
 // that it pools; backward, an element of the input looks at the windows that contain it, so that nothing is added
 // up across positions.
 #include "graph/import_call.h"
+#include "graph/window.h"
 #include "sym/simplify.h"
 
 namespace kerf::graph {
@@ -10,67 +11,6 @@ namespace {
 
 using ops::ReduceOp;
 using Dims = std::vector<int64_t>;
-
-// Where the windows over one dimension are; see `window` in graph_ops.def.
-struct Windows {
-  sym::Expr count;   // of windows
-  sym::Expr extent;  // elements of each
-  sym::Expr scale, shift, divisor, dilation;
-};
-
-// Windows over the last dimensions of x.
-Term window(const Term& x, const std::vector<Windows>& windows, double outside) {
-  const Shape& in = x.type().shape;
-  Shape shape(in.begin(), in.end() - static_cast<std::ptrdiff_t>(windows.size()));
-  Shape scale, shift, divisor, dilation;
-  for (const Windows& along : windows) {
-    shape.push_back(along.count);
-    scale.push_back(along.scale);
-    shift.push_back(along.shift);
-    divisor.push_back(along.divisor);
-    dilation.push_back(along.dilation);
-  }
-  for (const Windows& along : windows) shape.push_back(along.extent);
-  return {x.builder(), x.builder().node(Op::window, {x},
-                                        {{Attr::shape, shape},
-                                         {Attr::value, Scalar::of(x.dtype(), outside)},
-                                         {Attr::scale, scale},
-                                         {Attr::shift, shift},
-                                         {Attr::divisor, divisor},
-                                         {Attr::dilation, dilation}},
-                                        {})[0]};
-}
-
-// The dimensions that `window` added to x.
-Dims window_dims(const Term& windowed, size_t count) {
-  Dims dims;
-  for (size_t d = windowed.type().rank() - count; d < windowed.type().rank(); ++d)
-    dims.push_back(static_cast<int64_t>(d));
-  return dims;
-}
-
-// A term with dimensions of one element added until it has one for each entry of `dims`, at these places of
-// `rank` dimensions.
-Term placed(const Term& term, const std::vector<size_t>& dims, size_t rank) {
-  Shape shape(rank, term.builder().context().constant(1));
-  for (size_t i = 0; i < dims.size(); ++i) shape[dims[i]] = term.type().shape[i];
-  return {term.builder(), term.builder().reshape(term, shape)};
-}
-
-// What windows over dimension `d` of `windows` see of start + step * position, against windows over all of them.
-Term window_positions(const ImportCall& call, const std::vector<Windows>& windows, size_t d, sym::Expr size,
-                      sym::Expr start, sym::Expr step, double outside) {
-  Term positions = call.term(call.builder.iota(size, start, step, DType::i64));
-  return placed(window(positions, {windows[d]}, outside), {d, windows.size() + d}, 2 * windows.size());
-}
-
-// The positions themselves, against windows over all dimensions or (`rank` of half of that) their counts.
-Term own_positions(const ImportCall& call, sym::Expr size, size_t d, size_t rank) {
-  return placed(call.term(call.builder.iota(size, call.constant(0), call.constant(1), DType::i64)), {d},
-                rank);
-}
-
-// --- pools whose kernel, stride, padding and dilation are given
 
 struct Kernel {
   Dims kernel, stride, padding, dilation;
@@ -86,10 +26,6 @@ Dims per_dimension(const ImportCall& call, size_t argument, const Dims& if_empty
   if (list.empty()) return if_empty;
   if (list.size() == 1) list.resize(if_empty.size(), list[0]);
   return list;
-}
-
-Shape last_sizes(const TensorType& type, size_t count) {
-  return {type.shape.end() - static_cast<std::ptrdiff_t>(count), type.shape.end()};
 }
 
 // kernel, stride, padding from argument `first` on; dilation after them if `dilated`.
@@ -143,8 +79,6 @@ bool ends_within(const ImportCall& call, const Kernel& k, size_t d, int64_t padd
 
 // --- max
 
-constexpr double kNoPosition = 0x1p60;
-
 // start + step * position, where position is the row-major one in the pooled dimensions.
 Term plane_positions(const ImportCall& call, const Kernel& k, int64_t start, int64_t step) {
   sym::Expr elements = sym::product(call.context(), k.in);
@@ -196,10 +130,13 @@ Imported import_max_pool_backward(const ImportCall& call) {
 
 namespace {
 
+// Whether all windows along `d` count as many elements.
+bool counts_all(const ImportCall& call, const Kernel& k, size_t d, bool with_padding) {
+  return ends_within(call, k, d, with_padding ? k.padding[d] : 0) && (with_padding || k.padding[d] == 0);
+}
+
 // How many elements a window along `d` counts, for each window.
 Term counted(const ImportCall& call, const Kernel& k, size_t d, bool with_padding) {
-  if (ends_within(call, k, d, with_padding ? k.padding[d] : 0) && (with_padding || k.padding[d] == 0))
-    return call.term(call.builder.constant(Scalar::of_int(DType::i64, k.kernel[d])));
   Term start = call.term(
       call.builder.iota(k.out[d], call.constant(-k.padding[d]), call.constant(k.stride[d]), DType::i64));
   sym::Expr bound = with_padding ? k.in[d] + k.padding[d] : k.in[d];
@@ -208,16 +145,34 @@ Term counted(const ImportCall& call, const Kernel& k, size_t d, bool with_paddin
   return placed(end - start, {d}, k.dims());
 }
 
-// What the sum over a window is divided by: count_include_pad and divisor_override at `options`.
-Term divisor(const ImportCall& call, const Kernel& k, size_t options) {
-  if (!call.is_none(options + 1))
-    return call.term(call.builder.constant(Scalar::of_int(DType::i64, call.integer(options + 1))));
-  std::optional<Term> product;
+// What the sums over windows are divided by: a number for all, times a number for each window where they differ.
+struct Divisor {
+  int64_t number = 1;
+  std::optional<Term> each;  // i64
+};
+
+// count_include_pad and divisor_override at `options`.
+Divisor divisor(const ImportCall& call, const Kernel& k, size_t options) {
+  Divisor by;
+  if (!call.is_none(options + 1)) return {.number = call.integer(options + 1), .each = {}};
   for (size_t d = 0; d < k.dims(); ++d) {
+    if (counts_all(call, k, d, call.boolean(options))) {
+      by.number *= k.kernel[d];
+      continue;
+    }
     Term along = counted(call, k, d, call.boolean(options));
-    product = product ? *product * along : along;
+    by.each = by.each ? *by.each * along : along;
   }
-  return *product;
+  return by;
+}
+
+Term divided(const ImportCall& call, const Term& total, const Divisor& by) {
+  Term all = call.term(call.builder.constant(Scalar::of_int(total.dtype(), by.number)));
+  if (by.each) {
+    Term each = by.each->in(total.dtype());
+    all = by.number == 1 ? each : each * static_cast<double>(by.number);
+  }
+  return is_floating(total.dtype()) ? total / all : apply(ops::ScalarOp::trunc_div, total, all);
 }
 
 }  // namespace
@@ -229,8 +184,7 @@ Imported import_avg_pool(const ImportCall& call) {
   Kernel k = read_kernel(call, 1, false, x.type(), call.result());
   Term seen = window(x, pooled(call, k), 0).computing();
   Term total = sum(seen, window_dims(seen, k.dims()), false);
-  Term by = divisor(call, k, 5).in(total.dtype());
-  return rounded(call, is_floating(x.dtype()) ? total / by : apply(ops::ScalarOp::trunc_div, total, by));
+  return rounded(call, divided(call, total, divisor(call, k, 5)));
 }
 
 // grad, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -239,135 +193,19 @@ Imported import_avg_pool_backward(const ImportCall& call) {
   if (!is_floating(grad.dtype())) return decline("of {}", to_text(grad.dtype()));
   Kernel k = read_kernel(call, 2, false, call.result(), grad.type());
   std::vector<Windows> windows = pooling(call, k);
-  Term share = window(grad / divisor(call, k, 6).in(grad.dtype()), windows, 0);
+  Divisor by = divisor(call, k, 6);
+  // A number divides the sum; what differs between windows, the gradients.
+  Term share = window(by.each ? divided(call, grad, by) : grad, windows, 0);
   for (size_t d = 0; d < k.dims(); ++d) {
     // As many windows contain each element as there are candidates.
     if (k.kernel[d] % k.stride[d] == 0) continue;
-    Term start = window_positions(call, windows, d, k.out[d], call.constant(-k.padding[d]),
+    Term start = window_positions(call.builder, windows, d, k.out[d], call.constant(-k.padding[d]),
                                   call.constant(k.stride[d]), -kNoPosition);
-    Term own = own_positions(call, k.in[d], d, 2 * k.dims());
+    Term own = own_positions(call.builder, k.in[d], d, 2 * k.dims());
     share = where(greater(start + static_cast<double>(k.kernel[d]), own), share, 0.0);
   }
-  return rounded(call, sum(share, window_dims(share, k.dims()), false));
-}
-
-// --- mean over windows that divide a dimension into so many parts: part o of O goes from floor(o * I / O) to
-// ceil((o + 1) * I / O) - 1
-
-namespace {
-
-struct Parts {
-  sym::Expr in, out;
-  sym::Expr each;  // elements of a part where all parts are equal, else invalid
-};
-
-std::vector<Parts> read_parts(const ImportCall& call, const TensorType& in, const TensorType& out) {
-  auto dims = static_cast<size_t>(call.row.number);
-  Shape sizes = last_sizes(in, dims), counts = last_sizes(out, dims);
-  std::vector<Parts> parts;
-  for (size_t d = 0; d < dims; ++d) {
-    Parts part{sizes[d], counts[d], {}};
-    if (sym::simplify(sym::mod(part.in, part.out), call.facts()).is_constant(0))
-      part.each = sym::simplify(sym::floor_div(part.in, part.out), call.facts());
-    parts.push_back(part);
-  }
-  return parts;
-}
-
-// Why the parts cannot be computed; empty if they can.
-std::string obstacle(const ImportCall& call, const std::vector<Parts>& parts, DType dtype) {
-  if (!is_floating(dtype)) return fmt::format("of {}", to_text(dtype));
-  for (const Parts& along : parts)
-    for (sym::Expr size : {along.in, along.out})
-      if (!sym::provably_less(call.constant(0), size, call.facts())) return "a size that may be 0";
-  return {};
-}
-
-// An upper bound of the length of intervals [floor(i * a / b), ceil((i + 1) * a / b)), least where it is known.
-sym::Expr longest(sym::Expr a, sym::Expr b) {
-  if (!a.is_constant() || !b.is_constant()) return sym::ceil_div(a, b) + 1;
-  int64_t x = a.constant(), y = b.constant(), most = 0;
-  for (int64_t i = 0; i < y; ++i) most = std::max(most, ((i + 1) * x + y - 1) / y - i * x / y);
-  return a.context().constant(most);
-}
-
-// For each part, its elements; the last may be beyond it.
-std::vector<Windows> elements_of(const ImportCall& call, const std::vector<Parts>& parts) {
-  std::vector<Windows> windows;
-  sym::Expr zero = call.constant(0), one = call.constant(1);
-  for (const Parts& part : parts) {
-    if (part.each.valid())
-      windows.push_back({part.out, part.each, part.each, zero, one, one});
-    else
-      windows.push_back({part.out, longest(part.in, part.out), part.in, zero, part.out, one});
-  }
-  return windows;
-}
-
-// For each element, the parts that contain it, from the last down; there may be one too many.
-std::vector<Windows> parts_with(const ImportCall& call, const std::vector<Parts>& parts) {
-  std::vector<Windows> windows;
-  sym::Expr zero = call.constant(0), one = call.constant(1), back = call.constant(-1);
-  for (const Parts& part : parts) {
-    if (part.each.valid())
-      windows.push_back({part.in, one, one, zero, part.each, back});
-    else
-      windows.push_back({part.in, longest(part.out, part.in), part.out, part.out - 1, part.in, back});
-  }
-  return windows;
-}
-
-// Whether element i lies before the end of part o: i * O < (o + 1) * I.
-Term before_end(const ImportCall& call, const Parts& part, const Term& element, const Term& index) {
-  Term in = call.term(call.builder.size_value(part.in)), out = call.term(call.builder.size_value(part.out));
-  return less(element * out, (index + 1.0) * in);
-}
-
-// Whether what windows of `elements_of` see along `d` belongs to their part.
-Term belongs(const ImportCall& call, const std::vector<Parts>& parts, size_t d) {
-  Term element = window_positions(call, elements_of(call, parts), d, parts[d].in, call.constant(0),
-                                  call.constant(1), kNoPosition);
-  element = where(less(element, kNoPosition), element, call.term(call.builder.size_value(parts[d].in)));
-  return before_end(call, parts[d], element, own_positions(call, parts[d].out, d, 2 * parts.size()));
-}
-
-// The numbers of elements along `d`, for each part.
-Term sizes_of(const ImportCall& call, const std::vector<Parts>& parts, size_t d, DType dtype) {
-  if (parts[d].each.valid()) return call.term(call.builder.size_value(parts[d].each)).in(dtype);
-  Term inside = belongs(call, parts, d).in(DType::i64);
-  return sum(inside, window_dims(inside, parts.size()), false).in(dtype);
-}
-
-}  // namespace
-
-// self, output_size
-Imported import_adaptive_avg_pool(const ImportCall& call) {
-  Term x = call.tensor(0);
-  std::vector<Parts> parts = read_parts(call, x.type(), call.result());
-  if (std::string reason = obstacle(call, parts, x.dtype()); !reason.empty()) return decline("{}", reason);
-  Term seen = window(x, elements_of(call, parts), 0).computing();
-  for (size_t d = 0; d < parts.size(); ++d)
-    if (!parts[d].each.valid()) seen = where(belongs(call, parts, d), seen, 0.0);
-  Term mean = sum(seen, window_dims(seen, parts.size()), false);
-  for (size_t d = 0; d < parts.size(); ++d) mean = mean / sizes_of(call, parts, d, mean.dtype());
-  return rounded(call, mean);
-}
-
-// grad, self
-Imported import_adaptive_avg_pool_backward(const ImportCall& call) {
-  Term grad = call.tensor(0).computing();
-  std::vector<Parts> parts = read_parts(call, call.result(), grad.type());
-  if (std::string reason = obstacle(call, parts, grad.dtype()); !reason.empty()) return decline("{}", reason);
-  for (size_t d = 0; d < parts.size(); ++d) grad = grad / sizes_of(call, parts, d, grad.dtype());
-  std::vector<Windows> windows = parts_with(call, parts);
-  Term share = window(grad, windows, 0);
-  for (size_t d = 0; d < parts.size(); ++d) {
-    if (parts[d].each.valid()) continue;
-    Term index = window_positions(call, windows, d, parts[d].out, call.constant(0), call.constant(1), -1);
-    Term own = own_positions(call, parts[d].in, d, 2 * parts.size());
-    share = where(before_end(call, parts[d], own, index), share, 0.0);
-  }
-  return rounded(call, sum(share, window_dims(share, parts.size()), false));
+  Term total = sum(share, window_dims(share, k.dims()), false);
+  return rounded(call, by.each ? total : divided(call, total, by));
 }
 
 }  // namespace kerf::graph

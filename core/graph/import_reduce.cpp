@@ -165,4 +165,13 @@ Imported import_vector_norm(const ImportCall& call) {
   return rounded(call, apply(ops::ScalarOp::pow, powers, 1.0 / order));
 }
 
+// cumsum, cumprod: self, dim. The traced dtype tells in what to fold.
+Imported import_scan(const ImportCall& call) {
+  if (call.result().dtype == DType::b1) return decline("of bool");
+  Term x = call.tensor(0).in(call.result().dtype).computing();
+  int64_t dim = call.dim(1, x.type().rank());
+  return rounded(call, call.term(call.builder.node(Op::scan, {x},
+                                                   {{Attr::op, call.row.reduce}, {Attr::dim, dim}}, {})[0]));
+}
+
 }  // namespace kerf::graph

@@ -8,8 +8,15 @@ namespace kerf::graph {
 
 namespace {
 
-// A position counted from the end when negative, held inside [0, size]. When its sign is unknown, `below` is -1 for a
-// negative position and 0 for others.
+std::vector<int64_t> iota_dims(size_t rank) {
+  std::vector<int64_t> dims(rank);
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
+}
+
+}  // namespace
+
+// When the sign is unknown, `below` is -1 for a negative position and 0 for others.
 sym::Expr clamped_position(const ImportCall& call, sym::Expr position, sym::Expr size) {
   sym::Facts facts = call.facts();
   sym::Expr zero = call.constant(0);
@@ -21,14 +28,6 @@ sym::Expr clamped_position(const ImportCall& call, sym::Expr position, sym::Expr
   if (!sym::provably_less_equal(position, size, facts)) position = sym::min(position, size);
   return sym::simplify(position, facts);
 }
-
-std::vector<int64_t> iota_dims(size_t rank) {
-  std::vector<int64_t> dims(rank);
-  std::iota(dims.begin(), dims.end(), 0);
-  return dims;
-}
-
-}  // namespace
 
 // view, reshape, squeeze, unsqueeze and all that keep the order of elements.
 Imported import_reshape(const ImportCall& call) {

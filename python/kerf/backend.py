@@ -16,7 +16,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.utils import _pytree as pytree
 
 from kerf import _core, debug, eager_random, saved, trace_cache
-from kerf.decomp import decompositions
+from kerf.decomp import decompositions, whole_operators
 from kerf.errors import InternalError, RuntimeError, UserError
 from kerf.fx_import import CannotImport, ImportedGraph, import_graph
 from kerf.options import Options, resolve
@@ -63,6 +63,7 @@ def kerf_backend(
         return _load_traced(recipe, f"graph {graph} {recipe.kind}", chosen)
 
     with (
+        whole_operators(),
         eager_random.keep_draws(chosen.fallback_random),
         trace_cache.session(gm, chosen, _core_options(chosen), load) as as_torch_wants,
     ):

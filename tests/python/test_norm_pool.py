@@ -266,3 +266,114 @@ def test_pool_of_dynamic_sizes() -> None:
     calls = [(_randn(3, 2, 10, 5),), (_randn(2, 5, 7, 7),)]
     compare.compare(function, _randn(2, 3, 9, 11), train=True, dynamic=True, calls=calls)
     _assert_compiled("pool")
+
+
+# Resampling and padding. Positions are compared with eager's by reading distinct numbers.
+
+
+_MODES = ["nearest", "nearest-exact"]
+_FACTORS = [0.3, 0.5, 0.7, 1.0, 1.1, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0, 3.7]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7, 10, 13, 16, 29, 32])
+@pytest.mark.parametrize("mode", _MODES)
+def test_nearest_positions(mode: str, size: int) -> None:
+    """To every small size, and by factors."""
+
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        by_size = [F.interpolate(x, size=out, mode=mode) for out in [*range(1, 24), 37, 48, 64]]
+        usable = [factor for factor in _FACTORS if int(size * factor) >= 1]
+        return by_size + [F.interpolate(x, scale_factor=factor, mode=mode) for factor in usable]
+
+    x = torch.arange(float(size)).reshape(1, 1, size)
+    compare.compare(function, x)
+    compare.compare(lambda x: [_weighted(y) for y in function(x)], x.requires_grad_(), train=True)
+    _assert_compiled("upsample")
+
+
+@pytest.mark.parametrize("mode", _MODES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("layout", ["contiguous", "channels_last", "transposed"])
+def test_nearest(mode: str, dtype: torch.dtype, layout: str) -> None:
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        sizes = [(6, 10), (12, 20), (18, 5), (7, 9), (1, 1)]
+        return [_weighted(F.interpolate(x, size=size, mode=mode)) for size in sizes]
+
+    compare.compare(function, _laid_out(_randn(2, 3, 6, 10, dtype=dtype), layout), train=True)
+    _assert_compiled("upsample")
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_nearest_of_other_dimensions(mode: str) -> None:
+    for shape in [(2, 3, 7), (2, 3, 3, 4, 5)]:
+        compare.compare(
+            lambda x: _weighted(F.interpolate(x, scale_factor=1.6, mode=mode)), _randn(*shape), train=True
+        )
+    _assert_compiled("upsample")
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_nearest_of_dynamic_sizes(mode: str) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        double = F.interpolate(x, size=(2 * x.shape[2], 2 * x.shape[3]), mode=mode)
+        return _weighted(double), _weighted(F.interpolate(x, scale_factor=1.3, mode=mode))
+
+    calls = [(_randn(2, 3, 4, 9),), (_randn(1, 3, 10, 6),)]
+    compare.compare(function, _randn(2, 3, 5, 7), train=True, dynamic=True, calls=calls)
+    _assert_compiled("upsample")
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("align_corners", [True, False])
+def test_interpolation(mode: str, align_corners: bool) -> None:
+    """Arrives in pieces; the positions are floating-point, and continuous."""
+    options = {"mode": mode, "align_corners": align_corners}
+
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        results = [
+            F.interpolate(x, size=size, **options) for size in [(6, 10), (12, 20), (7, 9), (1, 1), (17, 3)]
+        ]
+        return [_weighted(y) for y in [*results, F.interpolate(x, scale_factor=1.7, **options)]]
+
+    compare.compare(function, _randn(2, 3, 6, 10), train=True)
+    _assert_compiled("upsample", "index")
+
+
+_PADDED = [
+    ((2, 3, 6, 7), (1, 2, 3, 0), torch.float32),
+    ((3, 5), (2, 3), torch.float32),
+    ((2, 2, 4, 5), (-1, 2, 1, -2), torch.float32),
+    ((1, 2, 3, 4, 5), (1, 1, 2, 0, 1, 1), torch.bfloat16),
+]
+
+
+@pytest.mark.parametrize("case", _PADDED, ids=str)
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_padding_from_the_operand(mode: str, case: tuple) -> None:
+    shape, pads, dtype = case
+    compare.compare(lambda x: _weighted(F.pad(x, pads, mode=mode)), _randn(*shape, dtype=dtype), train=True)
+    _assert_compiled("pad", "slice")
+
+
+def test_slices_of_gradients() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return _weighted(x[:, 1:-2]), _weighted(x[-2]), _weighted(x[:, -3:]), _weighted(x[:, :, 1])
+
+    compare.compare(function, _randn(3, 7, 4), train=True)
+    compare.compare(function, _randn(3, 7, 4), train=True, dynamic=True, calls=[(_randn(4, 6, 5),)])
+    _assert_compiled("slice", "select")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32, torch.bool])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_cumulative(dtype: torch.dtype, dim: int) -> None:
+    x = (_randn(3, 17, 5).detach() * 2).to(dtype)
+    compare.compare(lambda x: x.cumprod(dim), x)
+    compare.compare(lambda x: x.cumsum(dim), x[:0].clone())
+    train = dtype.is_floating_point
+    compare.compare(lambda x: _weighted(x.cumsum(dim)), x.requires_grad_(train), train=train)
+    _assert_compiled("cum")
+
+
+def test_cumulative_of_one_number() -> None:
+    compare.compare(lambda x: x.cumsum(0), torch.tensor(2.5))

@@ -27,7 +27,15 @@ Dims folded_dims(const Term& x) {
 
 Term sum_of_channel(const Term& x) { return sum(x, folded_dims(x), false); }
 
-Term elements_of_channel(const Term& x) { return count(x, folded_dims(x), x.dtype()); }
+// The number of elements of a channel, without `but` of them.
+Term elements_of_channel(const Term& x, int64_t but = 0) {
+  sym::Expr elements = x.builder().context().constant(1);
+  for (int64_t dim : folded_dims(x)) elements = elements * x.type().shape[static_cast<size_t>(dim)];
+  elements = elements - but;
+  if (elements.is_constant())
+    return {x.builder(), x.builder().constant(Scalar::of_int(x.dtype(), elements.constant()))};
+  return Term(x.builder(), x.builder().size_value(elements)).in(x.dtype());
+}
 
 // A vector over channels against tensors like x, in its dtype.
 Term along_channels(const Term& vector, const Term& x) {
@@ -62,7 +70,7 @@ Expanded expand_batch_norm(const Composite& composite) {
   if (is_present(composite, 2)) {
     size_t running = composite.operands.size() - 2;
     double momentum = composite.node.get<double>(Attr::momentum);
-    Term variance = squares / (elements - 1.0);
+    Term variance = squares / elements_of_channel(x, 1);
     results.push_back(composite.result(3, moved(composite.operands[running], mean, momentum)));
     results.push_back(composite.result(4, moved(composite.operands[running + 1], variance, momentum)));
   } else {
