@@ -126,7 +126,6 @@ std::string compile_graph(std::string_view text) {
   auto context = std::make_shared<sym::Context>();
   Graph graph = graph::parse(text, *context);
   CompileOptions options;
-  options.use_cache = false;
   options.opt_level = opt_level;
   return runtime::to_text(*compile(graph, context, options).plan);
 }

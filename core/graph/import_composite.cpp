@@ -153,10 +153,4 @@ Imported import_native_dropout(const ImportCall& call) {
                            call.call.results);
 }
 
-// grad, mask, scale
-Imported import_native_dropout_backward(const ImportCall& call) {
-  Term grad = call.tensor(0).computing();
-  return rounded(call, grad * call.tensor(1).in(grad.dtype()) * call.number(2));
-}
-
 }  // namespace kerf::graph

@@ -110,6 +110,7 @@ def _plain(value: Any) -> Any:
 
 # Records
 
+
 @dataclasses.dataclass(frozen=True)
 class Partition:
     """One joint graph that was cut into forward and backward.
