@@ -14,7 +14,7 @@ from kerf.dropout import replace_dropouts
 from kerf.joint import NotDescribable, describe, is_random, is_repeated
 from kerf.options import Options
 from kerf.recipes import apply_recipes
-from kerf.share import share_equal_nodes
+from kerf.share import drop_unread_operands, share_equal_nodes
 
 _TORCHS: dict[str, Callable[..., Any]] = {
     "default": partitioners.default_partition,
@@ -67,6 +67,7 @@ def _cut(
     Raises:
         NotDescribable: the core finds no cut, or this torch splits joint graphs by another function.
     """
+    drop_unread_operands(joint)
     joint.graph.eliminate_dead_code()
     share_equal_nodes(joint)
     cut = describe(joint, num_fwd_outputs, static).cut()

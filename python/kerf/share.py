@@ -46,6 +46,16 @@ def share_equal_nodes(joint: fx.GraphModule) -> None:
             joint.graph.erase_node(node)
 
 
+def drop_unread_operands(joint: fx.GraphModule) -> None:
+    """Takes away what the gradient of a batch norm in training is given and does not read, so that no step
+    keeps it: the running statistics.
+    """
+    target = torch.ops.aten.native_batch_norm_backward.default
+    for node in joint.graph.find_nodes(op="call_function", target=target):
+        if node.args[7]:
+            node.args = (*node.args[:3], None, None, *node.args[5:])
+
+
 def _is_write(node: fx.Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 

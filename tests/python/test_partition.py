@@ -300,6 +300,7 @@ def test_batch_norms_are_computed_again_from_their_statistics(activation, affine
     torch._dynamo.reset()
     kept = _kept(torch.compile(ConvNet(activation, affine), backend="kerf")(_leaf(2, 3, 9, 9)).sum())
     assert kept.count((2, 8, 7, 7)) == 2  # the convolution's result, and the input of the next one
+    assert kept.count((4,)) == 3  # weight, mean and rstd of the last norm, but no running statistics
     assert all(cut.by == "kerf" for cut in kerf.partitions())
 
 
