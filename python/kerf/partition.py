@@ -105,7 +105,7 @@ def repeat_late(backward: fx.GraphModule) -> None:
     Values computed again would else all exist at the start of the backward pass.
     """
     graph = backward.graph
-    output = next(reversed(graph.nodes))
+    output = next(iter(reversed(graph.nodes)))
     gradients = {node for node in graph.nodes if node.op == "placeholder" and "tangents" in node.target}
     order: dict[fx.Node, None] = {}
     for node in graph.nodes:

@@ -25,7 +25,7 @@ def share_equal_nodes(joint: fx.GraphModule) -> None:
     """
     nodes = joint.graph.nodes
     written = {node.args[0] for node in nodes if _is_write(node)}
-    results = {_memory(o) for o in next(reversed(nodes)).all_input_nodes}
+    results = {_memory(o) for o in next(iter(reversed(nodes))).all_input_nodes}
     first: dict[Any, fx.Node] = {}
     for node in nodes:
         if node.op != "call_function" or _is_write(node) or is_random(node) or _memory(node) in results:

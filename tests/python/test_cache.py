@@ -254,7 +254,7 @@ def test_changed_options(monkeypatch):
     gradients(function, make, "traced")
     gradients(function, make, "traced", options={"opt_level": 0})
     gradients(function, make, "warm", options={"opt_level": 0})
-    gradients(function, make, "plans", options={"partition": "min_cut"})
+    gradients(function, make, "anew", options={"partition": "min_cut"})
     gradients(function, make, "warm")
     monkeypatch.setenv("KERF_CPU", "avx2")
     gradients(function, make, "traced")

@@ -19,8 +19,8 @@ using ops::ReduceOp;
 
 namespace {
 
-constexpr int64_t kBlock = 64;          // additions in one chain
-constexpr int64_t kLongestChain = 128;  // a fold this short needs no blocks
+constexpr int64_t kBlock = 16;         // additions in one chain
+constexpr int64_t kLongestChain = 32;  // a fold this short needs no blocks
 
 // One reduction's accumulators: the value and, for argmin and argmax, its index.
 struct Accumulator {
