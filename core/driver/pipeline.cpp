@@ -22,6 +22,8 @@ graph::Graph optimize_graph(const graph::Graph& input, Stages& stages) {
   graph = run("eliminate_common_nodes", graph::eliminate_common_nodes, graph);
   // Everything that wants composites whole (recognition, partition, routing) stands before this line.
   graph = run("expand_composites", graph::expand_composites, graph);
+  // Gradients of embeddings are scatters only now.
+  graph = run("join_added_scatters", graph::join_added_scatters, graph);
   // Expansion repeats work between neighbours (the row maximum of a softmax and of its loss) and makes views of its own.
   graph = run("simplify_views", graph::simplify_views, graph);
   graph = run("eliminate_common_nodes", graph::eliminate_common_nodes, graph);

@@ -141,6 +141,7 @@ constexpr TextPass kPasses[] = {
     {"canonicalize_axes", "ranges and accesses on canonical axes", axis::canonicalize_text},
     // graph
     {"import_externals", "externals that have a lowering become nodes", on_graph<graph::import_externals>},
+    {"join_added_scatters", "rows added into zeros join a sum", on_graph<graph::join_added_scatters>},
     {"remove_dead_nodes", "drop what nothing reads", on_graph<graph::remove_dead_nodes>},
     {"eliminate_common_nodes", "compute equal values once", on_graph<graph::eliminate_common_nodes>},
     {"simplify_views", "views of views become one", on_graph<graph::simplify_views>},

@@ -12,13 +12,13 @@ namespace {
 
 using graph::Attr;
 
-IdVector<graph::ValueId, bool> used_values(const graph::Graph& graph) {
-  IdVector<graph::ValueId, bool> used(graph.values.size(), false);
+IdVector<graph::ValueId, int> count_uses(const graph::Graph& graph) {
+  IdVector<graph::ValueId, int> uses(graph.values.size(), 0);
   for (const graph::Node& node : graph.nodes)
-    for (graph::ValueId operand : node.operands) used[operand] = true;
+    for (graph::ValueId operand : node.operands) ++uses[operand];
   for (const graph::Output& output : graph.outputs)
-    if (output.kind == graph::Output::Kind::tensor) used[output.value] = true;
-  return used;
+    if (output.kind == graph::Output::Kind::tensor) ++uses[output.value];
+  return uses;
 }
 
 void lower_input(Lowering& lowering, const graph::Node& node) {
@@ -76,7 +76,7 @@ Lowering::Lowering(const graph::Graph& of)
       facts(graph::facts_of(of)),
       places(of.values.size()),
       input_buffers(of.values.size(), target::kNoBuffer),
-      is_used(used_values(of)),
+      uses(count_uses(of)),
       copies(of.values.size()) {
   program.context = of.context;
   for (const graph::Size& size : of.sizes) program.sizes.push_back({size.symbol, size.range, size.modulus});

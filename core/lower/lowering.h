@@ -32,7 +32,7 @@ struct Lowering {
   std::vector<std::vector<sym::Expr>> buffer_shapes;  // of program.buffers, as kernels declare them
   IdVector<graph::ValueId, Place> places;
   IdVector<graph::ValueId, target::BufferIndex> input_buffers;  // of graph inputs
-  IdVector<graph::ValueId, bool> is_used;                       // by a node or an output
+  IdVector<graph::ValueId, int> uses;                           // by nodes and outputs
   IdVector<graph::ValueId, std::vector<Strided>> copies;        // made by `materialize`
   Names kernel_names;
   Names buffer_names;

@@ -1,5 +1,6 @@
 // Indexed writes: one kernel copies the data to the result's buffer, a second one stores the updates there in
-// row-major order of the indices, so that of several updates of one element the last one stays.
+// row-major order of the indices, so that of several updates of one element the last one stays. Data that nobody else reads, in
+// a buffer of its own, is not copied: the updates go there.
 #include <algorithm>
 
 #include "graph/build.h"
@@ -33,8 +34,19 @@ ops::ScalarOp step_of(Update update, DType dtype) {
   UNREACHABLE("assigning is no step of a fold");
 }
 
+// A kernel has written the value to a buffer that this is the only use of.
+bool may_be_overwritten(const Lowering& lowering, graph::ValueId value) {
+  const graph::Node& producer = lowering.graph.nodes[lowering.graph.values[value].producer];
+  return graph::info(producer.op).family == graph::Family::pointwise && lowering.uses[value] == 1 &&
+         std::holds_alternative<Strided>(lowering.places[value]);
+}
+
 const Strided& copy_data(Lowering& lowering, graph::NodeId id) {
   const graph::Node& node = lowering.graph.nodes[id];
+  if (may_be_overwritten(lowering, node.operands[0])) {
+    lowering.places[node.results[0]] = lowering.places[node.operands[0]];
+    return std::get<Strided>(lowering.places[node.results[0]]);
+  }
   KernelDraft draft(lowering, id, node_name(lowering.graph, id) + "_copy");
   const Strided& target = place_in_new_buffer(lowering, node.results[0]);
   Position position = draft.open_loops(lowering.graph.type(node.results[0]).shape);

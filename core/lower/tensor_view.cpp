@@ -43,7 +43,7 @@ void append_call(Lowering& lowering, graph::NodeId id, target::ExternCall call, 
     const graph::TensorType& type = lowering.graph.type(result);
     std::vector<sym::Expr> strides = strides_of ? strides_of(type) : type.strides;
     target::BufferIndex buffer = target::kNoBuffer;
-    if (lowering.is_used[result]) {
+    if (lowering.uses[result] > 0) {
       sym::Expr elements = storage_extent(lowering.context, type.shape, strides, lowering.facts);
       buffer = add_buffer(lowering,
                           {.name = node_name(lowering.graph, id),

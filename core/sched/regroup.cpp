@@ -84,8 +84,14 @@ bool Grouper::copy_pays(size_t id, BufferIndex buffer, const std::vector<const M
       if (!copied && !read_anyway) read += bytes(input);
     }
   }
-  // The reader saves reading the value, and its producer writing it once all readers have copies.
-  return cost <= tuning::copy_cost && read <= 2 * bytes(buffer) + bytes(buffer) / 8;
+  // The reader saves reading the value, and its producer writing it once all readers have copies: not where a library
+  // call or the caller reads it.
+  const std::vector<size_t>& readers = traffic_.readers[buffer];
+  bool stays_in_memory =
+      traffic_.returned[buffer] ||
+      std::any_of(readers.begin(), readers.end(), [&](size_t s) { return !result_.group_of[s].has_value(); });
+  int64_t saved = (stays_in_memory ? 1 : 2) * bytes(buffer);
+  return cost <= tuning::copy_cost && read <= saved + bytes(buffer) / 8;
 }
 
 // Groups that read the same large input and do not depend on one another become one, the later one running early.

@@ -464,3 +464,16 @@ def test_complex_gradients() -> None:
     expected, x.grad = x.grad, None
     torch.compile(function, backend="kerf")(x).abs().sum().backward()
     torch.testing.assert_close(x.grad, expected)
+
+
+def test_gradient_of_a_shared_embedding():
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.table, self.linear = torch.nn.Embedding(500, 16, padding_idx=0), torch.nn.Linear(16, 16)
+
+        def forward(self, index):
+            return torch.tanh(self.linear(self.table(index))) @ self.table.weight.T
+
+    compare(Tied(), torch.randint(0, 20, (8, 32)), train=True)

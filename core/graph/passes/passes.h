@@ -26,4 +26,7 @@ Graph simplify_views(const Graph& graph);
 // library become externs.
 Graph expand_composites(const Graph& graph);
 
+// Rows added into zeros, and that added to another value: the rows are added to the value.
+Graph join_added_scatters(const Graph& graph);
+
 }  // namespace kerf::graph
