@@ -73,4 +73,13 @@ const std::vector<sym::Expr>& strides_of_input(const Graph& graph, const Node& i
   return own ? std::get<std::vector<sym::Expr>>(*own) : graph.type(input.results[0]).strides;
 }
 
+IdVector<ValueId, int> count_uses(const Graph& graph) {
+  IdVector<ValueId, int> uses(graph.values.size(), 0);
+  for (const Node& node : graph.nodes)
+    for (ValueId operand : node.operands) ++uses[operand];
+  for (const Output& output : graph.outputs)
+    if (output.kind == Output::Kind::tensor) ++uses[output.value];
+  return uses;
+}
+
 }  // namespace kerf::graph

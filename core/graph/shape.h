@@ -40,4 +40,7 @@ int64_t wrap_dim(int64_t dim, size_t rank);
 // The strides that the argument of an input node has: eager's, or its own.
 const std::vector<sym::Expr>& strides_of_input(const Graph& graph, const Node& input);
 
+// How often each value is read by nodes and outputs.
+IdVector<ValueId, int> count_uses(const Graph& graph);
+
 }  // namespace kerf::graph

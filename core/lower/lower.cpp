@@ -12,15 +12,6 @@ namespace {
 
 using graph::Attr;
 
-IdVector<graph::ValueId, int> count_uses(const graph::Graph& graph) {
-  IdVector<graph::ValueId, int> uses(graph.values.size(), 0);
-  for (const graph::Node& node : graph.nodes)
-    for (graph::ValueId operand : node.operands) ++uses[operand];
-  for (const graph::Output& output : graph.outputs)
-    if (output.kind == graph::Output::Kind::tensor) ++uses[output.value];
-  return uses;
-}
-
 void lower_input(Lowering& lowering, const graph::Node& node) {
   const graph::TensorType& type = lowering.graph.type(node.results[0]);
   int64_t index = node.get<int64_t>(Attr::index);
@@ -76,7 +67,7 @@ Lowering::Lowering(const graph::Graph& of)
       facts(graph::facts_of(of)),
       places(of.values.size()),
       input_buffers(of.values.size(), target::kNoBuffer),
-      uses(count_uses(of)),
+      uses(graph::count_uses(of)),
       copies(of.values.size()) {
   program.context = of.context;
   for (const graph::Size& size : of.sizes) program.sizes.push_back({size.symbol, size.range, size.modulus});

@@ -6,19 +6,11 @@
 // The added zero keeps what the sum makes of -0.0; it is part of the copy that index_put makes of its data.
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
+#include "graph/shape.h"
 
 namespace kerf::graph {
 
 namespace {
-
-IdVector<ValueId, int> count_uses(const Graph& graph) {
-  IdVector<ValueId, int> uses(graph.values.size(), 0);
-  for (const Node& node : graph.nodes)
-    for (ValueId operand : node.operands) ++uses[operand];
-  for (const Output& output : graph.outputs)
-    if (output.kind == Output::Kind::tensor) ++uses[output.value];
-  return uses;
-}
 
 const Node& producer(const Graph& graph, ValueId value) { return graph.nodes[graph.values[value].producer]; }
 
