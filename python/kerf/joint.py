@@ -11,6 +11,7 @@ from torch import fx
 from torch.utils.checkpoint import CheckpointPolicy
 
 from kerf import _core
+from kerf.eager_random import is_random
 from kerf.errors import KerfError
 from kerf.recipes import recipe_of
 
@@ -69,11 +70,6 @@ def describe(joint: fx.GraphModule, num_fwd_outputs: int, static_inputs: set[int
 def is_repeated(node: fx.Node) -> bool:
     """Whether the user's checkpoint policy computes the node again in the backward pass."""
     return node.meta.get("recompute") in _REPEATED
-
-
-def is_random(node: fx.Node) -> bool:
-    """Whether the node draws from a generator."""
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def _leaves(outputs: Any) -> list[Any]:
@@ -143,7 +139,7 @@ def _flags(node: fx.Node) -> int:
         if node.target._schema.is_mutable:
             backward = tag in ("is_backward", "must_be_in_backward")
             flags |= _Joint.MUTATES | (_Joint.BACKWARD_ONLY if backward else _Joint.FORWARD_ONLY)
-        if is_random(node):
+        if is_random(node.target):
             flags |= _Joint.RANDOM
     if tag == "is_backward":
         flags |= _Joint.TRACED_BACKWARD

@@ -11,7 +11,8 @@ from torch._functorch import partitioners
 
 from kerf import debug
 from kerf.dropout import replace_dropouts
-from kerf.joint import NotDescribable, describe, is_random, is_repeated
+from kerf.eager_random import is_random
+from kerf.joint import NotDescribable, describe, is_repeated
 from kerf.options import Options
 from kerf.recipes import apply_recipes
 from kerf.share import drop_unread_operands, share_equal_nodes
@@ -80,7 +81,7 @@ def _cut(
     tensors = [node for node in kept if isinstance(node.meta["val"], torch.Tensor)]
     apply_recipes(joint, repeated, {nodes[i] for i in cut.forward} | set(kept), num_fwd_outputs)
     forward, backward = _split(joint, tensors, sizes, num_fwd_outputs)
-    if any(is_random(node) and is_repeated(node) for node in repeated):
+    if any(is_random(node.target) and is_repeated(node) for node in repeated):
         forward, backward = partitioners.functionalize_rng_ops(joint, forward, backward, len(sizes))
     repeat_late(backward)
     return (forward, backward), cut.kept_bytes

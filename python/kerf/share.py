@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from kerf.joint import is_random
+from kerf.eager_random import is_random
 
 
 class _Unshared(Exception):
@@ -28,7 +28,12 @@ def share_equal_nodes(joint: fx.GraphModule) -> None:
     results = {_memory(o) for o in next(iter(reversed(nodes))).all_input_nodes}
     first: dict[Any, fx.Node] = {}
     for node in nodes:
-        if node.op != "call_function" or _is_write(node) or is_random(node) or _memory(node) in results:
+        if (
+            node.op != "call_function"
+            or _is_write(node)
+            or is_random(node.target)
+            or _memory(node) in results
+        ):
             continue
         if not isinstance(node.target, torch._ops.OpOverload) and node.target is not operator.getitem:
             continue
