@@ -139,6 +139,13 @@ nb::object CompiledGraph::call(nb::list arguments) const {
   return tuple;
 }
 
+std::vector<std::tuple<bool, int64_t, int64_t>> CompiledGraph::step_times() const {
+  std::vector<std::tuple<bool, int64_t, int64_t>> times;
+  for (const runtime::StepTime& time : compiled_.executor->step_times())
+    times.emplace_back(time.is_extern, time.calls, time.nanoseconds);
+  return times;
+}
+
 std::vector<bool> CompiledGraph::channels_last() const {
   std::vector<bool> result;
   for (const ResultSource& source : results_)

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "driver/compile.h"
@@ -44,6 +45,9 @@ class CompiledGraph {
   const driver::CompileReport& report() const { return compiled_.report; }
   // Per result: whether its strides are channels last, whatever tracing saw.
   std::vector<bool> channels_last() const;
+  // Per step: (is a library call, calls, nanoseconds), counted while timing was on.
+  std::vector<std::tuple<bool, int64_t, int64_t>> step_times() const;
+  void clear_step_times() const { compiled_.executor->clear_step_times(); }
   int64_t peak_bytes() const { return compiled_.executor->peak_bytes(); }
 
  private:

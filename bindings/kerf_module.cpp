@@ -121,7 +121,7 @@ void bind_compiled_graph(nb::module_& module) {
       .value("resolved", ArgumentKind::resolved)
       .value("opaque", ArgumentKind::opaque)
       .value("ignored", ArgumentKind::ignored);
-  nb::class_<CompiledGraph>(module, "CompiledGraph", nb::dynamic_attr(),
+  nb::class_<CompiledGraph>(module, "CompiledGraph", nb::dynamic_attr(), nb::is_weak_referenceable(),
                             "A compiled graph. Call it with one list of arguments, which it empties.")
       .def("__call__", &CompiledGraph::call, nb::arg("arguments"))
       .def_prop_ro("name", &CompiledGraph::name)
@@ -129,10 +129,15 @@ void bind_compiled_graph(nb::module_& module) {
       .def_prop_ro("report", &CompiledGraph::report, nb::rv_policy::reference_internal)
       .def_prop_ro("channels_last", &CompiledGraph::channels_last,
                    "Per result: whether its strides are channels last, whatever tracing saw.")
+      .def("step_times", &CompiledGraph::step_times,
+           "Per step: (is a library call, calls, nanoseconds), counted while timing was on.")
+      .def("clear_step_times", &CompiledGraph::clear_step_times)
       .def_prop_ro("peak_bytes", &CompiledGraph::peak_bytes, "Bytes that the last call took at most.");
   module.def("compile", &compile, nb::arg("builder"), nb::arg("options"), nb::arg("name"),
              nb::arg("arguments"), nb::arg("constants"), nb::arg("results"), nb::arg("functions"),
              nb::rv_policy::take_ownership);
+  module.def("set_step_timing", &runtime::set_step_timing, nb::arg("on"),
+             "Whether calls count the time of their steps.");
   module.def("environment_key", &driver::environment_key, nb::arg("options"),
              "What a compile depends on besides its graph.");
   module.def("load", &load, nb::arg("key"), nb::arg("options"), nb::arg("name"), nb::arg("arguments"),

@@ -23,7 +23,11 @@ constexpr size_t kMaxRecords = 32;
 
 struct Executor::State {
   explicit State(std::shared_ptr<const Plan> p)
-      : plan(std::move(p)), sources(first_sources(*plan)), memory(step_memory(*plan)), evaluator(*plan) {}
+      : plan(std::move(p)),
+        sources(first_sources(*plan)),
+        memory(step_memory(*plan)),
+        evaluator(*plan),
+        times(plan->steps.size()) {}
 
   // The frame of a call, with its record; both are back in the cache when the call ends, however it ends.
   class Lease {
@@ -61,6 +65,7 @@ struct Executor::State {
   std::vector<StepMemory> memory;
   ShapeEvaluator evaluator;
   ArenaCache arenas;
+  StepTimes times;
   std::atomic<int64_t> peak_bytes = 0;
 
   std::mutex mutex;
@@ -129,7 +134,8 @@ std::vector<CallOutput> Executor::run(Host& host, std::span<const CallInput> inp
   const ShapeRecord& record = lease.frame().record();
   check_inputs(*state.plan, record, inputs);
   state.peak_bytes.store(record.peak_bytes, std::memory_order_relaxed);
-  return lease.frame().run(host, inputs, state.memory, lease.arena());
+  StepTimes* times = step_timing() ? &state.times : nullptr;
+  return lease.frame().run(host, inputs, state.memory, lease.arena(), times);
 }
 
 int64_t Executor::prepare(std::span<const int64_t> sizes) {
@@ -138,6 +144,17 @@ int64_t Executor::prepare(std::span<const int64_t> sizes) {
   state_->give_back_frame(std::move(frame));
   return bytes;
 }
+
+std::vector<StepTime> Executor::step_times() const {
+  std::vector<StepTime> times;
+  for (size_t i = 0; i < state_->plan->steps.size(); ++i) {
+    bool is_extern = std::holds_alternative<target::ExternCall>(state_->plan->steps[i]);
+    times.push_back({is_extern, state_->times.calls(i), state_->times.nanoseconds(i)});
+  }
+  return times;
+}
+
+void Executor::clear_step_times() { state_->times.clear(); }
 
 int64_t Executor::peak_bytes() const { return state_->peak_bytes.load(std::memory_order_relaxed); }
 

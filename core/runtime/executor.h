@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/plan.h"
+#include "runtime/step_times.h"
 #include "runtime/tensor.h"
 
 namespace kerf::runtime {
@@ -38,6 +39,9 @@ class Executor {
   int64_t prepare(std::span<const int64_t> sizes);
   // The bytes that the last call took at most: the arena, outputs, and results of library calls.
   int64_t peak_bytes() const;
+  // Per step of the Plan: what was counted while timing was on (step_times.h).
+  std::vector<StepTime> step_times() const;
+  void clear_step_times();
 
  private:
   struct State;

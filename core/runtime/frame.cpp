@@ -68,11 +68,11 @@ Frame::Frame(const Plan& plan, std::shared_ptr<const ShapeRecord> record)
 }
 
 std::vector<CallOutput> Frame::run(Host& host, std::span<const CallInput> inputs,
-                                   std::span<const StepMemory> memory, void* arena) {
+                                   std::span<const StepMemory> memory, void* arena, StepTimes* times) {
   std::vector<CallOutput> outputs;
   Cleanup cleanup(*this, host, outputs);
   bind(inputs, arena);
-  run_steps(host, memory);
+  run_steps(host, memory, times);
   collect_outputs(host, inputs, outputs);
   cleanup.succeed();
   return outputs;
@@ -91,16 +91,23 @@ void Frame::bind(std::span<const CallInput> inputs, void* arena) {
   }
 }
 
-void Frame::run_steps(Host& host, std::span<const StepMemory> memory) {
+void Frame::run_steps(Host& host, std::span<const StepMemory> memory, StepTimes* times) {
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     for (BufferIndex buffer : memory[i].allocate) allocate_output(host, buffer);
-    if (externs_[i])
-      externs_[i]->run(host, memory_);
+    if (times)
+      times->measure(i, [&] { run_step(host, i); });
     else
-      launch(std::get<LaunchStep>(plan_.steps[i]), std::get<LaunchShape>(record_->steps[i]));
+      run_step(host, i);
     for (BufferIndex buffer : memory[i].release) release(host, buffer);
   }
   for (BufferIndex buffer : memory.back().allocate) allocate_output(host, buffer);
+}
+
+void Frame::run_step(Host& host, size_t index) {
+  if (externs_[index])
+    externs_[index]->run(host, memory_);
+  else
+    launch(std::get<LaunchStep>(plan_.steps[index]), std::get<LaunchShape>(record_->steps[index]));
 }
 
 void Frame::launch(const LaunchStep& step, const LaunchShape& shape) {

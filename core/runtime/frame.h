@@ -24,9 +24,9 @@ class Frame {
   Frame(const Plan& plan, std::shared_ptr<const ShapeRecord> record);
 
   // Runs all steps and gives the outputs. Whatever happens, no reference to a host tensor stays behind.
-  // `arena`: at least the record's arena bytes.
+  // `arena`: at least the record's arena bytes. `times`: null where steps are not timed.
   std::vector<CallOutput> run(Host& host, std::span<const CallInput> inputs,
-                              std::span<const StepMemory> memory, void* arena);
+                              std::span<const StepMemory> memory, void* arena, StepTimes* times);
 
   const ShapeRecord& record() const { return *record_; }
 
@@ -34,7 +34,8 @@ class Frame {
   class Cleanup;
 
   void bind(std::span<const CallInput> inputs, void* arena);
-  void run_steps(Host& host, std::span<const StepMemory> memory);
+  void run_steps(Host& host, std::span<const StepMemory> memory, StepTimes* times);
+  void run_step(Host& host, size_t index);
   void launch(const LaunchStep& step, const LaunchShape& shape);
   void allocate_output(Host& host, BufferIndex buffer);
   void release(Host& host, BufferIndex buffer);

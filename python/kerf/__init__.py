@@ -13,6 +13,7 @@ from kerf.debug import Compilation, Partition, compilations, partitions, reset, 
 from kerf.errors import IndexError, InternalError, KerfError, RuntimeError, UserError
 from kerf.options import config
 from kerf.report import explain
+from kerf.step_profile import Profile, profile
 
 __version__ = "0.1.0"
 
@@ -22,6 +23,7 @@ __all__ = [
     "InternalError",
     "KerfError",
     "Partition",
+    "Profile",
     "RuntimeError",
     "UserError",
     "compilations",
@@ -29,6 +31,7 @@ __all__ = [
     "explain",
     "kerf_backend",
     "partitions",
+    "profile",
     "reset",
 ]
 

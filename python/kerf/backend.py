@@ -174,7 +174,8 @@ def _record(
             cache_hit=report.cache_hit,
             graph_text=report.graph_text,
             opt_level=options.opt_level,
-        )
+        ),
+        compiled,
     )
 
 

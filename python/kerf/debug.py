@@ -10,6 +10,7 @@ import shlex
 import sys
 import tempfile
 import threading
+import weakref
 from typing import Any
 
 from kerf import _core
@@ -135,6 +136,7 @@ class Partition:
 _lock = threading.Lock()
 _compilations: list[Compilation] = []
 _partitions: list[Partition] = []
+_graphs: weakref.WeakKeyDictionary[_core.CompiledGraph, Compilation] = weakref.WeakKeyDictionary()
 _graph_count = 0
 _dump_count = 0
 _said: set[str] = set()
@@ -164,10 +166,12 @@ def phase_seconds(import_seconds: float, compile_seconds: dict[str, float]) -> d
     return {phase: known.get(phase, 0.0) for phase in PHASES}
 
 
-def record(compilation: Compilation) -> None:
-    """Adds a compilation, and logs it."""
+def record(compilation: Compilation, graph: _core.CompiledGraph | None = None) -> None:
+    """Adds a compilation, of `graph` unless torch runs it, and logs it."""
     with _lock:
         _compilations.append(compilation)
+        if graph is not None:
+            _graphs[graph] = compilation
     log.info(
         "%s: %d nodes, %d kernels (%d unique), %d externs, %.3f s",
         compilation.name,
@@ -197,6 +201,12 @@ def partitions() -> list[Partition]:
     """The joint graphs cut by this process since the last reset, oldest first."""
     with _lock:
         return list(_partitions)
+
+
+def live_graphs() -> list[tuple[_core.CompiledGraph, Compilation]]:
+    """Every compiled graph that can still be called, with its record; a reset changes nothing here."""
+    with _lock:
+        return list(_graphs.items())
 
 
 def compilations() -> list[Compilation]:

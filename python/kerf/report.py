@@ -51,7 +51,7 @@ def describe(record: Compilation) -> str:
         for group in alike.values()
     ]
     if kernels:
-        lines += _table(("calls", "kernel", "reads", "writes", "from", "why together"), kernels)
+        lines += table(("calls", "kernel", "reads", "writes", "from", "why together"), kernels)
     calls = Counter((e.op, e.reason, e.source) for e in record.externs)
     moved_by = Counter[tuple[str, str, str]]()
     for extern in record.externs:
@@ -61,7 +61,7 @@ def describe(record: Compilation) -> str:
         for (op, reason, source), count in calls.most_common()
     ]
     if externs:
-        lines += _table(("calls", "extern", "moves", "from", "why not compiled"), externs)
+        lines += table(("calls", "extern", "moves", "from", "why not compiled"), externs)
     return "\n".join(lines)
 
 
@@ -87,7 +87,7 @@ def _size(count: int) -> str:
     return f"{count:.3g} GB"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Aligned lines; the last two columns, and names, are wrapped to the terminal's width."""
     total = max(shutil.get_terminal_size((140, 24)).columns, 100)
     widths = [

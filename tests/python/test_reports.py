@@ -377,3 +377,41 @@ def test_opt_lists_and_runs_passes(capsys, tmp_path):
     assert "no pass 'nothing'" in capsys.readouterr().err
     assert opt.main([str(tmp_path / "absent")]) == 1
     assert "absent" in capsys.readouterr().err
+
+
+def test_profile_counts_every_step_of_every_call() -> None:
+    torch._dynamo.reset()
+    kerf.reset()
+    layer = torch.nn.Linear(16, 16)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(layer(x), -1) + 1
+
+    compiled = torch.compile(function, backend="kerf")
+    x = torch.randn(8, 16)
+    with torch.no_grad():
+        compiled(x)
+        with kerf.profile() as profile:
+            for _ in range(3):
+                compiled(x)
+        compiled(x)
+    (record,) = kerf.compilations()
+    ours = [step for step in profile.steps if step.graph == record.name]
+    assert sorted(id(step.what) for step in ours) == sorted(
+        id(what) for what in (*record.kernel_records, *record.externs)
+    )
+    assert all(step.calls == 3 and step.seconds > 0 for step in ours)
+    assert [step.is_library for step in ours].count(True) == 1
+    assert "aten.addmm" in str(profile)
+
+
+def test_profile_starts_anew() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: x * 2 + 1, backend="kerf")
+    x = torch.randn(8)
+    counts = []
+    for _ in range(2):
+        with kerf.profile() as profile:
+            compiled(x)
+        counts.append([step.calls for step in profile.steps])
+    assert counts == [[1], [1]]
