@@ -123,6 +123,16 @@ struct Solver {
   }
 };
 
+// All axes of the nest are known at the point where its value is read.
+bool align_copy(Solver& solver) {
+  if (solver.nest.reduces() || !solver.free_kept.empty()) return false;
+  std::vector<AxisInfo> inner = infos_of(solver.result.axes, true);
+  solver.result.member.is_full =
+      std::any_of(solver.result.member.map.begin(), solver.result.member.map.end(),
+                  [&](const sym::Substitution& s) { return mentions_any(s.to, inner); });
+  return true;
+}
+
 bool align_flexible(Solver& solver) {
   if (!solver.nest.reduces()) {
     if (!solver.free_kept.empty()) solver.add_inner(solver.free_kept);
@@ -186,7 +196,8 @@ bool Group::is_flexible() const {
 
 std::vector<AxisInfo> Group::axis_infos() const { return infos_of(axes); }
 
-std::optional<Alignment> align(const Group& group, const Nest& nest, Expr position, Expr index) {
+std::optional<Alignment> align(const Group& group, const Nest& nest, Expr position, Expr index,
+                               bool is_copy) {
   sym::Context& context = position.context();
   std::vector<AxisInfo> all = nest.all_axes(), root = infos_of(group.axes);
   Solver solver{{}, nest, context, {}, {}};
@@ -216,7 +227,9 @@ std::optional<Alignment> align(const Group& group, const Nest& nest, Expr positi
   sort_free(nest.kept, solver.free_kept);
   sort_free(nest.reduced, solver.free_reduced);
 
-  if (group.is_flexible()) {
+  if (is_copy) {
+    if (!align_copy(solver)) return std::nullopt;
+  } else if (group.is_flexible()) {
     // Its members run over all root axes, so the shared element must as well.
     if (!sym::provably_equal(count, axis::extent_product(context, root), facts)) return std::nullopt;
     if (!align_flexible(solver)) return std::nullopt;

@@ -19,8 +19,10 @@ struct Alignment {
 
 // Solves index(nest axes) == position(root axes): `position` is where the group touches the shared buffer, `index` where
 // the nest does. Both must be dense, so that every element is touched once on each side (the nest may have further axes
-// over which the element is repeated).
-std::optional<Alignment> align(const Group& group, const Nest& nest, sym::Expr position, sym::Expr index);
+// over which the element is repeated). A copy, which is computed wherever it is read and never stored, may run over some
+// of the root axes only; other members use all outer axes, and all inner axes or none.
+std::optional<Alignment> align(const Group& group, const Nest& nest, sym::Expr position, sym::Expr index,
+                               bool is_copy);
 
 // The group of a single nest on its own axes.
 Group seed_group(const Nest& nest, size_t step, const sym::Facts& size_facts);

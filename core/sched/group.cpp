@@ -96,7 +96,7 @@ std::vector<size_t> Grouper::sibling_groups(size_t step) const {
 bool Grouper::join(size_t id, size_t step, const Nest& nest) {
   std::optional<uint32_t> position = common_position(id, step);
   if (!position) return false;
-  std::optional<Alignment> alignment = find_alignment(group(id), nest, step);
+  std::optional<Alignment> alignment = find_alignment(group(id), nest, step, false);
   if (!alignment) return false;
   accept(group(id), std::move(*alignment), step);
   group(id).position = *position;
@@ -120,7 +120,8 @@ std::optional<uint32_t> Grouper::common_position(size_t id, size_t step) const {
 
 // Tries every shared buffer as the link, those that determine most of the nest first: what the group writes and the nest
 // reads, then what the nest writes and the group reads (a producer taken in late), then what both read.
-std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nest, size_t step) const {
+std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nest, size_t step,
+                                                 bool is_copy) const {
   std::vector<Touch> nest_reads = reads_of(nest, step), nest_stores = stores_of(nest, step);
   struct Candidate {
     Expr position;  // over root axes
@@ -161,7 +162,7 @@ std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nes
   };
   std::optional<Alignment> broadcast;
   for (const Candidate& candidate : candidates) {
-    std::optional<Alignment> alignment = align(g, nest, candidate.position, candidate.index);
+    std::optional<Alignment> alignment = align(g, nest, candidate.position, candidate.index, is_copy);
     if (!alignment || !is_local(*alignment)) continue;
     if (!join_pays(g, *alignment, candidate.position)) continue;
     alignment->member.link = candidate.link;
@@ -188,7 +189,7 @@ void Grouper::absorb(size_t id, size_t other) {
     if (!reads_are_stable(member.step)) return;
   Group merged = group(id);
   for (auto member = from.members.rbegin(); member != from.members.rend(); ++member) {
-    std::optional<Alignment> alignment = find_alignment(merged, member->nest, member->step);
+    std::optional<Alignment> alignment = find_alignment(merged, member->nest, member->step, member->is_copy);
     if (!alignment) return;
     accept(merged, std::move(*alignment), member->step);
   }

@@ -32,11 +32,11 @@ class Grouper {
   std::vector<size_t> producer_groups(size_t step) const;
   std::vector<size_t> sibling_groups(size_t step) const;
   std::optional<uint32_t> common_position(size_t id, size_t step) const;
-  std::optional<Alignment> find_alignment(const Group& g, const Nest& nest, size_t step) const;
+  std::optional<Alignment> find_alignment(const Group& g, const Nest& nest, size_t step, bool is_copy) const;
 
   // --- regroup.cpp: whole groups
   void copy_cheap_producers();
-  void copy_into(size_t id, target::BufferIndex buffer);
+  bool copy_into(size_t id, target::BufferIndex buffer);
   bool collect_copies(size_t id, target::BufferIndex buffer, std::vector<const Member*>& copies) const;
   bool copy_pays(size_t id, target::BufferIndex buffer, const std::vector<const Member*>& copies) const;
   void merge_siblings();

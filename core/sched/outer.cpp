@@ -58,6 +58,11 @@ std::vector<InnerLoop> innermost_loops(const loop::Kernel& kernel) {
     inner.axes = loop::axes_of(inside);
     for (AxisId axis : loop::axes_of(stmt)) inner.axes.push_back(axis);
     inner.is_reduce = std::holds_alternative<loop::Reduce>(stmt);
+    for (const loop::Stmt& s : *body)
+      if (const auto* define = std::get_if<loop::Define>(&s)) {
+        const loop::Value& value = kernel.values[define->value];
+        if (value.kind == loop::ValueKind::apply) inner.cost = std::max(inner.cost, ops::info(value.op).cost);
+      }
     loops.push_back(std::move(inner));
   });
   return loops;

@@ -24,6 +24,7 @@ std::vector<PlacedAccess> placed_accesses(const loop::Kernel& kernel);
 struct InnerLoop {
   std::vector<loop::AxisId> axes;
   bool is_reduce = false;
+  int cost = 0;  // vector instructions of the most expensive value computed in it
 };
 std::vector<InnerLoop> innermost_loops(const loop::Kernel& kernel);
 

@@ -24,6 +24,18 @@ Extents extents_of(const std::vector<RootAxis>& axes, const sym::Facts& facts) {
   return extents;
 }
 
+// Whether the member's stores have an inner axis that runs along memory.
+bool stores_along_rows(const Alignment& alignment) {
+  const std::vector<loop::Store>& stores = alignment.member.nest.stores;
+  return std::any_of(alignment.axes.begin(), alignment.axes.end(), [&](const RootAxis& axis) {
+    return axis.inner && std::any_of(stores.begin(), stores.end(), [&](const loop::Store& store) {
+             auto stride =
+                 axis::stride_over(on_root(alignment.member, store.index, alignment.facts), axis.symbol);
+             return stride && stride->is_constant(1);
+           });
+  });
+}
+
 }  // namespace
 
 int64_t hinted(Expr expr, const sym::Facts& facts) {
@@ -46,6 +58,7 @@ int64_t hinted(Expr expr, const sym::Facts& facts) {
 
 bool join_pays(const Group& group, const Alignment& alignment, Expr position) {
   if (static_cast<int64_t>(group.members.size()) >= tuning::max_group_members) return false;
+  if (alignment.broadcasts && !alignment.member.nest.reduces() && !stores_along_rows(alignment)) return false;
   Extents before = extents_of(group.axes, group.facts), after = extents_of(alignment.axes, alignment.facts);
   if (after.outer >= before.outer) return true;
   if (after.outer * after.inner <= tuning::small_group_elements) return true;

@@ -27,23 +27,29 @@ void Grouper::copy_cheap_producers() {
             [&](size_t a, size_t b) { return result_.groups[a].position < result_.groups[b].position; });
   for (size_t id : order) {
     std::vector<BufferIndex> inputs;
-    for (const Member& member : group(id).members)
-      for (BufferIndex buffer : traffic_.steps[member.step].reads)
-        if (std::find(inputs.begin(), inputs.end(), buffer) == inputs.end()) inputs.push_back(buffer);
-    for (BufferIndex buffer : inputs) copy_into(id, buffer);
+    auto add_inputs = [&] {
+      for (const Member& member : group(id).members)
+        for (BufferIndex buffer : traffic_.steps[member.step].reads)
+          if (std::find(inputs.begin(), inputs.end(), buffer) == inputs.end()) inputs.push_back(buffer);
+    };
+    add_inputs();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (copy_into(id, inputs[i])) add_inputs();
   }
 }
 
-void Grouper::copy_into(size_t id, BufferIndex buffer) {
+// False where nothing was copied.
+bool Grouper::copy_into(size_t id, BufferIndex buffer) {
   std::vector<const Member*> copies;  // consumers before producers
-  if (!collect_copies(id, buffer, copies) || copies.empty() || !copy_pays(id, buffer, copies)) return;
+  if (!collect_copies(id, buffer, copies) || copies.empty() || !copy_pays(id, buffer, copies)) return false;
   Group merged = group(id);
   for (const Member* member : copies) {
-    std::optional<Alignment> alignment = find_alignment(merged, member->nest, member->step);
-    if (!alignment) return;
+    std::optional<Alignment> alignment = find_alignment(merged, member->nest, member->step, true);
+    if (!alignment) return false;
     accept(merged, std::move(*alignment), member->step).is_copy = true;
   }
   group(id) = std::move(merged);
+  return true;
 }
 
 // The pointwise members of another group that make `buffer` out of what is in memory when group `id` runs.
@@ -91,7 +97,12 @@ bool Grouper::copy_pays(size_t id, BufferIndex buffer, const std::vector<const M
       traffic_.returned[buffer] ||
       std::any_of(readers.begin(), readers.end(), [&](size_t s) { return !result_.group_of[s].has_value(); });
   int64_t saved = (stays_in_memory ? 1 : 2) * bytes(buffer);
-  return cost <= tuning::copy_cost && read <= saved + bytes(buffer) / 8;
+  int64_t domain = 1;
+  for (const RootAxis& axis : result_.groups[id].axes)
+    domain *= hinted(axis.extent, result_.groups[id].facts);
+  bool repeats = hinted(program_.buffers[buffer].elements, size_facts_) < domain;
+  return cost <= (repeats ? tuning::repeated_copy_cost : tuning::copy_cost) &&
+         read <= saved + bytes(buffer) / 8;
 }
 
 // Groups that read the same large input and do not depend on one another become one, the later one running early.
@@ -134,7 +145,7 @@ bool Grouper::merge_into(size_t id, size_t later) {
       known->is_copy = known->is_copy && member.is_copy;
       continue;
     }
-    std::optional<Alignment> alignment = find_alignment(merged, member.nest, member.step);
+    std::optional<Alignment> alignment = find_alignment(merged, member.nest, member.step, member.is_copy);
     if (!alignment) return false;
     accept(merged, std::move(*alignment), member.step).is_copy = member.is_copy;
   }

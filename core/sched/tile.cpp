@@ -5,6 +5,7 @@
 //   columns  inner loops run across memory (a sum over rows): lanes are neighbouring outer iterations, inner loops serial
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "axis/linear.h"
 #include "loop/walk.h"
@@ -33,40 +34,46 @@ struct Chooser {
     return range.hi && *range.hi <= bound;
   }
 
-  // Bytes moved at stride 1 over the axis.
-  int64_t contiguous_bytes(AxisId id) const {
+  // How well lanes along the axis suit the accesses: bytes moved at stride 1, less those that lanes must gather or scatter,
+  // one by one. What does not depend on the axis is one load for all lanes and does not count: in the sum of g[r, k]*m[r]
+  // over r, lanes along r load m at stride 1, but gather g.
+  int64_t suitability(AxisId id) const {
+    constexpr int64_t kGathered = 4;
     int64_t bytes = 0;
     for (const PlacedAccess& access : accesses) {
       if (std::find(access.axes.begin(), access.axes.end(), id) == access.axes.end()) continue;
       auto stride = axis::stride_over(access.index, kernel.axes[id].symbol);
-      if (stride && stride->is_constant(1)) bytes += access.is_store ? 2 * access.bytes : access.bytes;
+      if (stride && stride->is_constant(0)) continue;
+      int64_t moved = access.is_store ? 2 * access.bytes : access.bytes;
+      bytes += stride && stride->is_constant(1) ? moved : -kGathered * moved;
     }
     return bytes;
   }
 
   AxisId best_of(const std::vector<AxisId>& axes) const {
     AxisId best;
-    int64_t best_bytes = -1;
+    int64_t best_bytes = std::numeric_limits<int64_t>::min();
     for (AxisId axis : axes) {
-      int64_t bytes = contiguous_bytes(axis);
+      int64_t bytes = suitability(axis);
       if (bytes >= best_bytes) best = axis, best_bytes = bytes;
     }
     return best;
   }
 
-  // Vector instructions of the most expensive value: expensive bodies keep one register per value.
-  int body_cost() const {
+  // Vector instructions of the most expensive value anywhere.
+  int kernel_cost() const {
     int cost = 0;
     for (const loop::Value& value : kernel.values)
       if (value.kind == loop::ValueKind::apply) cost = std::max(cost, ops::info(value.op).cost);
     return cost;
   }
 
-  int lanes(int unroll, AxisId axis) const {
+  // `cost`: of the most expensive value in the loop over `axis`. Expensive bodies keep one register per value.
+  int lanes(int unroll, AxisId axis, int cost) const {
     constexpr int kElementBytes = 4;  // f32; wider types take several registers
     constexpr int kExpensive = 10;
     int width = target.vector_bytes / kElementBytes;
-    int wanted = width * (body_cost() >= kExpensive ? 1 : unroll);
+    int wanted = width * (cost >= kExpensive ? 1 : unroll);
     const sym::Expr& n = kernel.axes[axis].extent;
     if (n.is_constant()) {
       int64_t longest = std::max<int64_t>(n.constant(), 1);
@@ -114,7 +121,7 @@ Schedule vector_outside(const Chooser& choose, std::vector<AxisId> parallel, Axi
 
 Schedule flat(const Chooser& choose, const std::vector<AxisId>& parallel, const std::vector<AxisId>& serial) {
   AxisId vector = choose.best_of(parallel);
-  int lanes = choose.lanes(2, vector);
+  int lanes = choose.lanes(2, vector, choose.kernel_cost());
   // Serial axes (colliding scatters) run once per chunk, which must then be the lanes themselves.
   int64_t chunk = serial.empty() ? choose.chunk_of(vector, lanes) : lanes;
   return vector_outside(choose, parallel, vector, serial, chunk, lanes);
@@ -123,7 +130,7 @@ Schedule flat(const Chooser& choose, const std::vector<AxisId>& parallel, const 
 Schedule columns(const Chooser& choose, const std::vector<AxisId>& parallel, AxisId vector,
                  const std::vector<AxisId>& serial) {
   // Wide lanes use whole cache lines per row, unless that leaves threads without work.
-  int lanes = choose.lanes(4, vector), width = choose.target.vector_bytes / 4;
+  int lanes = choose.lanes(4, vector, choose.kernel_cost()), width = choose.target.vector_bytes / 4;
   int64_t iterations = 1;
   for (AxisId axis : parallel) iterations *= choose.extent(axis);
   while (lanes > width && iterations / lanes < tuning::min_parallel_rows) lanes /= 2;
@@ -140,8 +147,9 @@ Schedule rows(const Chooser& choose, const std::vector<AxisId>& parallel, const 
   for (const InnerLoop& inner : loops) {
     AxisId vector = inner.is_reduce ? choose.best_of(inner.axes) : inner.axes.back();
     if (inner.is_reduce && vector != inner.axes.back()) schedule.decisions.push_back(ReduceLast{vector});
-    schedule.decisions.push_back(
-        Bind{vector, loop::Role::vector, choose.lanes(inner.is_reduce ? 4 : 2, vector), Bind::Half::whole});
+    schedule.decisions.push_back(Bind{vector, loop::Role::vector,
+                                      choose.lanes(inner.is_reduce ? 4 : 2, vector, inner.cost),
+                                      Bind::Half::whole});
   }
   return schedule;
 }
@@ -170,9 +178,9 @@ Schedule choose_schedule(const loop::Kernel& kernel, const target::CpuTarget& ta
   }
   int64_t along = 0;
   for (const InnerLoop& inner : loops)
-    along += choose.contiguous_bytes(inner.is_reduce ? choose.best_of(inner.axes) : inner.axes.back());
+    along += choose.suitability(inner.is_reduce ? choose.best_of(inner.axes) : inner.axes.back());
   AxisId across = choose.best_of(parallel);
-  if (choose.contiguous_bytes(across) > along) return columns(choose, parallel, across, serial);
+  if (choose.suitability(across) > along) return columns(choose, parallel, across, serial);
   return rows(choose, parallel, serial, options.outer_is_parallel ? loops : std::vector<InnerLoop>{});
 }
 
