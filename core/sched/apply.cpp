@@ -67,6 +67,17 @@ Halves split(loop::Kernel& kernel, const Split& decision) {
   return halves;
 }
 
+// Splits both and puts the outer halves around the inner ones.
+std::pair<Halves, Halves> tile(loop::Kernel& kernel, const Tile& decision) {
+  Halves rows = split(kernel, {decision.rows, decision.size});
+  Halves columns = split(kernel, {decision.columns, decision.size});
+  std::vector<AxisId> chain = outer_chain(kernel);
+  chain.resize(chain.size() - 4);
+  chain.insert(chain.end(), {rows.outer, columns.outer, rows.inner, columns.inner});
+  set_chain(kernel, chain);
+  return {rows, columns};
+}
+
 // Local buffers that are filled inside the outer loop `axis`, which becomes a vector loop of at most `width` iterations:
 // every lane gets elements of its own, neighbouring lanes side by side.
 void privatize_rows(loop::Kernel& kernel, AxisId axis, int64_t width) {
@@ -120,6 +131,9 @@ loop::Kernel apply_schedule(const loop::Kernel& kernel, const Schedule& schedule
       set_chain(result, order->axes);
     } else if (const auto* one = std::get_if<Split>(&decision)) {
       splits.push_back(split(result, *one));
+    } else if (const auto* two = std::get_if<Tile>(&decision)) {
+      auto [rows, columns] = tile(result, *two);
+      splits.insert(splits.end(), {rows, columns});
     } else if (const auto* last = std::get_if<ReduceLast>(&decision)) {
       reduce_last(result, last->axis);
     } else {
@@ -149,6 +163,8 @@ std::string to_text(const Schedule& schedule, const loop::Kernel& kernel) {
       for (size_t i = 0; i < order->axes.size(); ++i) text += (i ? ", " : " ") + name(order->axes[i]);
     } else if (const auto* one = std::get_if<Split>(&decision)) {
       text += fmt::format("split {} by {}", name(one->axis), one->chunk);
+    } else if (const auto* two = std::get_if<Tile>(&decision)) {
+      text += fmt::format("tile {}, {} by {}", name(two->rows), name(two->columns), two->size);
     } else if (const auto* last = std::get_if<ReduceLast>(&decision)) {
       text += fmt::format("reduce_last {}", name(last->axis));
     } else {

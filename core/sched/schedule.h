@@ -4,6 +4,7 @@
 // kernel computes the same as the unscheduled one.
 //
 //   order x1, x0       the loops around the kernel's body, outermost first
+//   tile x0, x1 by 16  both are split, then ordered x0_o, x1_o, x0_i, x1_i
 //   split x0 by 4096   x0 becomes 4096*x0_o + x0_i, x0_i < min(4096, extent - 4096*x0_o)
 //   grid x0_o          spread over threads
 //   vector x0_i 32     32 iterations at a time
@@ -27,6 +28,12 @@ struct Split {
   int64_t chunk = 0;
 };
 
+// The last two axes of the outer chain are split by the same size, and the tile's loops become the innermost.
+struct Tile {
+  loop::AxisId rows, columns;
+  int64_t size = 0;
+};
+
 // Roles of axes; for a split axis, of its outer and inner half.
 struct Bind {
   loop::AxisId axis;
@@ -40,7 +47,7 @@ struct ReduceLast {
   loop::AxisId axis;
 };
 
-using Decision = std::variant<OrderOuter, Split, Bind, ReduceLast>;
+using Decision = std::variant<OrderOuter, Split, Tile, Bind, ReduceLast>;
 
 struct Schedule {
   std::vector<Decision> decisions;

@@ -1,11 +1,14 @@
 // Decides how a kernel's loops run on the CPU.
 //
 //   flat     no inner loops: the outer axis walked at stride 1 becomes the vector axis, in chunks spread over threads
+//   tiles    flat, but something large is read at stride 1 over another axis (a transpose): square tiles, so that every
+//            cache line is read once; codegen transposes a tile in registers
 //   rows     inner loops run along memory: they are vector loops, outer axes are the grid
 //   columns  inner loops run across memory (a sum over rows): lanes are neighbouring outer iterations, inner loops serial
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 
 #include "axis/linear.h"
 #include "loop/walk.h"
@@ -119,8 +122,46 @@ Schedule vector_outside(const Chooser& choose, std::vector<AxisId> parallel, Axi
   return schedule;
 }
 
+// The axis along which a flat kernel's transposed operands run, if lanes along `vector` would gather them.
+std::optional<AxisId> transposed_axis(const Chooser& choose, const std::vector<AxisId>& parallel,
+                                      AxisId vector, int64_t tile) {
+  std::optional<AxisId> best;
+  int64_t most = 0;
+  for (AxisId axis : parallel) {
+    if (axis == vector || choose.extent(axis) < tile) continue;
+    int64_t bytes = 0;
+    for (const PlacedAccess& access : choose.accesses) {
+      auto along = axis::stride_over(access.index, choose.kernel.axes[axis].symbol);
+      auto across = axis::stride_over(access.index, choose.kernel.axes[vector].symbol);
+      bool transposed = along && along->is_constant(1) && across && !across->is_constant(0);
+      if (transposed && !access.is_store) bytes += access.bytes;
+    }
+    if (bytes > most) best = axis, most = bytes;
+  }
+  return best;
+}
+
+Schedule tiles(std::vector<AxisId> parallel, AxisId rows, AxisId vector, int lanes) {
+  Schedule schedule;
+  std::erase(parallel, rows);
+  std::erase(parallel, vector);
+  std::vector<AxisId> order = parallel;
+  order.insert(order.end(), {rows, vector});
+  schedule.decisions = {OrderOuter{order}, Tile{rows, vector, lanes}};
+  bind_grid(schedule, parallel);
+  for (AxisId axis : {rows, vector})
+    schedule.decisions.push_back(Bind{axis, loop::Role::grid, 0, Bind::Half::outer});
+  schedule.decisions.push_back(Bind{rows, loop::Role::unrolled, 0, Bind::Half::inner});
+  schedule.decisions.push_back(Bind{vector, loop::Role::vector, lanes, Bind::Half::inner});
+  return schedule;
+}
+
 Schedule flat(const Chooser& choose, const std::vector<AxisId>& parallel, const std::vector<AxisId>& serial) {
   AxisId vector = choose.best_of(parallel);
+  int width = choose.target.vector_bytes / 4;
+  if (serial.empty() && choose.extent(vector) >= width)
+    if (auto rows = transposed_axis(choose, parallel, vector, width))
+      return tiles(parallel, *rows, vector, width);
   int lanes = choose.lanes(2, vector, choose.kernel_cost());
   // Serial axes (colliding scatters) run once per chunk, which must then be the lanes themselves.
   int64_t chunk = serial.empty() ? choose.chunk_of(vector, lanes) : lanes;

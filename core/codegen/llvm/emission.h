@@ -62,6 +62,8 @@ struct Emission {
   int lanes = 0;        // of the vector loop around, 0 outside
   sym::Expr lane_axis;  // its axis
   Operand mask;
+  // Loads whose values stand ready in registers: those of a tile that was transposed.
+  std::unordered_map<uint32_t, Operand> preloaded;
   bool concurrent = false;    // iterations run at the same time: store_add is atomic
   bool has_streamed = false;  // a non-temporal store was emitted
   Operand error;
@@ -109,6 +111,13 @@ Operand lane_index(Emission& e, sym::Expr expr);    // scalar when uniform, else
 // memory.cpp
 Operand emit_load(Emission& e, const loop::Value& value, std::string_view name);
 void emit_store(Emission& e, const loop::Store& store);
+// What a load gives, from the element (or lanes) as it lies in memory.
+Operand from_storage(Emission& e, DType dtype, const Operand& raw, std::string_view name);
+
+// transpose.cpp
+// An unrolled loop around a vector loop is a square tile: whole tiles read what lies across the lanes in rows, and transpose
+// it in registers. False if `loop` is no such tile and nothing was emitted.
+bool emit_tile(Emission& e, const loop::Loop& loop);
 
 // reduce.cpp
 void emit_reduce(Emission& e, const loop::Reduce& reduce);

@@ -172,6 +172,7 @@ Carried run_vector(Emission& e, AxisId id, Carried carried, const LoopBody& body
 }
 
 void emit_loop(Emission& e, const loop::Loop& loop) {
+  if (emit_tile(e, loop)) return;
   run_axis(e, loop.axis, {}, [&](Carried) {
     emit_block(e, loop.body);
     return Carried{};
@@ -200,7 +201,11 @@ void emit_define(Emission& e, loop::ValueId id) {
   switch (value.kind) {
     case loop::ValueKind::constant: out = constant_of(value.literal); return;
     case loop::ValueKind::index: out = lane_index(e, value.index); return;
-    case loop::ValueKind::load: out = emit_load(e, value, "v" + std::to_string(id.index)); return;
+    case loop::ValueKind::load: {
+      auto ready = e.preloaded.find(id.index);
+      out = ready != e.preloaded.end() ? ready->second : emit_load(e, value, "v" + std::to_string(id.index));
+      return;
+    }
     case loop::ValueKind::apply: out = emit_apply(e, id, value); return;
     case loop::ValueKind::reduced: break;
   }

@@ -22,10 +22,6 @@ Operand bool_to_byte(Emission& e, const Operand& v) { return e.b.convert("zext",
 
 Operand to_storage(Emission& e, const Operand& v) { return v.type.prim == Prim::i1 ? bool_to_byte(e, v) : v; }
 
-Operand from_storage(Emission& e, DType dtype, const Operand& raw, std::string_view name) {
-  return dtype == DType::b1 ? e.b.compare("icmp ne", raw, zero_of(raw.type), name) : raw;
-}
-
 Access access(Emission& e, loop::BufferId buffer, sym::Expr index) {
   Prim prim = storage_prim(e.kernel.buffers[buffer].dtype);
   const Operand& base = e.buffers[buffer];
@@ -217,6 +213,10 @@ void accumulate(Emission& e, const loop::Buffer& buffer, Access at, Operand valu
 }
 
 }  // namespace
+
+Operand from_storage(Emission& e, DType dtype, const Operand& raw, std::string_view name) {
+  return dtype == DType::b1 ? e.b.compare("icmp ne", raw, zero_of(raw.type), name) : raw;
+}
 
 Operand emit_load(Emission& e, const loop::Value& value, std::string_view name) {
   Operand own_mask = value.operands.empty() ? Operand{} : e.value(value.operands[0]);
