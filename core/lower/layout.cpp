@@ -32,6 +32,14 @@ const graph::TensorType* tensor_type(const Lowering& lowering, const graph::Node
   return view ? &lowering.graph.type(node.operands.at(view->buffer)) : nullptr;
 }
 
+// A dimension of 1 is repeated: an operand of the whole batch, small next to the result, does not decide.
+bool is_repeated(const graph::TensorType& operand, const graph::TensorType& result) {
+  if (operand.rank() != result.rank()) return false;
+  for (size_t i = 0; i < operand.shape.size(); ++i)
+    if (operand.shape[i].is_constant(1) && !result.shape[i].is_constant(1)) return true;
+  return false;
+}
+
 bool is_one(const target::ExternArgument& argument) {
   const auto* integer = std::get_if<sym::Expr>(&argument.value);
   return integer && integer->is_constant(1);
@@ -60,6 +68,7 @@ Strides chosen_strides(const Lowering& lowering, graph::ValueId value) {
   const graph::TensorType& type = lowering.graph.type(value);
   if (type.rank() == 4) {
     for (graph::ValueId operand : lowering.graph.nodes[lowering.graph.values[value].producer].operands) {
+      if (is_repeated(lowering.graph.type(operand), type)) continue;
       const auto* place = std::get_if<Strided>(&lowering.places[operand]);
       if (place && is_channels_last(lowering, lowering.graph.type(operand).shape, place->strides))
         return channels_last_strides(lowering.context, type.shape);

@@ -19,7 +19,8 @@ std::vector<sym::Expr> channels_last_strides(sym::Context& context, const std::v
 bool is_channels_last(const Lowering& lowering, const std::vector<sym::Expr>& shape,
                       const std::vector<sym::Expr>& strides);
 
-// Strides of a new buffer for the value: channels last if an operand of its node is, else row-major.
+// Strides of a new buffer for the value: channels last if an operand of its node is, one that is not merely repeated
+// (attention's bias of [1, heads, n, n] may happen to lie like an image), else row-major.
 std::vector<sym::Expr> chosen_strides(const Lowering& lowering, graph::ValueId value);
 
 // For a convolution, or the backward of one, that is to run channels last: how many of its first arguments are images.
