@@ -4,6 +4,7 @@
 #include "graph/passes/passes.h"
 #include "lower/lower.h"
 #include "sched/schedule_program.h"
+#include "sched/split_folds.h"
 
 namespace kerf::driver {
 
@@ -32,6 +33,8 @@ graph::Graph optimize_graph(const graph::Graph& input, Stages& stages) {
 
 loop::Program make_program(const graph::Graph& graph, Stages& stages) {
   loop::Program program = stages.run("lower", "lower", [&] { return lower::lower(graph); });
+  // Before grouping, so that each half of a fold is merged with what it belongs to.
+  program = stages.run("schedule", "split_folds", [&] { return sched::split_folds(program); });
   return stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program); });
 }
 

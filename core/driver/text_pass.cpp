@@ -20,6 +20,7 @@
 #include "lower/lower.h"
 #include "runtime/plan_text.h"
 #include "sched/schedule_program.h"
+#include "sched/split_folds.h"
 
 namespace kerf::driver {
 
@@ -133,6 +134,8 @@ std::string compile_graph(std::string_view text) {
 // Texts must not depend on the machine: the target is that of CpuTarget's defaults.
 Program schedule_for_default_target(const Program& program) { return sched::schedule_kernels(program, {}); }
 
+Program split_large_folds(const Program& program) { return sched::split_folds(program); }
+
 constexpr TextPass kPasses[] = {
     // any IR
     {"roundtrip", "parse and print, valid or not", parse_and_print},
@@ -152,6 +155,7 @@ constexpr TextPass kPasses[] = {
     {"compile", "everything up to the plan, for this machine", compile_graph<2>},
     {"compile_o0", "the same with opt_level 0", compile_graph<0>},
     // program
+    {"split_folds", "long folds with few results in two stages", on_program<split_large_folds>},
     {"fuse_kernels", "merge kernels on common axes", on_program<sched::fuse_kernels>},
     {"schedule_kernels", "choose and apply schedules", on_program<schedule_for_default_target>},
     // kernel, or each kernel of a program

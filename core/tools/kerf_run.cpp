@@ -17,6 +17,7 @@
 #include "loop/walk.h"
 #include "lower/lower.h"
 #include "sched/schedule_program.h"
+#include "sched/split_folds.h"
 
 namespace kerf {
 namespace {
@@ -114,7 +115,8 @@ int run(const Options& options) {
   for (const auto& step : program.steps)
     if (const auto* call = std::get_if<target::ExternCall>(&step))
       throw UserError("needs the library for " + call->op);
-  loop::Program scheduled = sched::schedule_kernels(sched::fuse_kernels(program), codegen::host_target());
+  loop::Program fused = sched::fuse_kernels(sched::split_folds(program));
+  loop::Program scheduled = sched::schedule_kernels(fused, codegen::host_target());
   Results expected = execute(program, options, false);
   Results interpreted = execute(scheduled, options, false);
   Results compiled = execute(scheduled, options, true);

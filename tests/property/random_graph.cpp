@@ -1,6 +1,7 @@
 #include "random_graph.h"
 
 #include <algorithm>
+#include <bit>
 #include <random>
 
 #include "graph/build.h"
@@ -70,7 +71,7 @@ class Generator {
   }
 
   std::optional<ValueId> step() {
-    switch (pick(10)) {
+    switch (pick(12)) {
       case 0:
       case 1:
       case 2: return binary();
@@ -80,6 +81,8 @@ class Generator {
       case 6: return reshaped();
       case 7: return view();
       case 8: return chance(50) ? concatenation() : indexed();
+      case 9: return squares();
+      case 10: return chance(50) ? extremum_index() : any_positive();
       default: return normalized();
     }
   }
@@ -140,6 +143,45 @@ class Generator {
     values_.push_back(clipped);
     ValueId total = builder_.reduce(ops::ReduceOp::sum, clipped, dims, true);
     return builder_.apply(ops::ScalarOp::sub, {clipped, total});
+  }
+
+  // The sum of squares around another fold of the same elements, as in a variance. They stay small, and the folded
+  // extents are powers of two, so that means of parts are exact.
+  std::optional<ValueId> squares() {
+    ValueId a = any();
+    std::vector<int64_t> dims;
+    for (size_t d = 0; d < shape(a).size(); ++d) {
+      Expr extent = shape(a)[d];
+      bool is_power = !extent.is_constant() || std::has_single_bit(static_cast<uint64_t>(extent.constant()));
+      if (is_power && chance(60)) dims.push_back(static_cast<int64_t>(d));
+    }
+    if (dims.empty()) return std::nullopt;
+    ValueId low = builder_.constant(Scalar::of(DType::f64, -7)),
+            high = builder_.constant(Scalar::of(DType::f64, 7));
+    ValueId x =
+        builder_.apply(ops::ScalarOp::minimum, {builder_.apply(ops::ScalarOp::maximum, {a, low}), high});
+    ValueId total = builder_.reduce(ops::ReduceOp::sum, x, dims, true);
+    ValueId deviation = builder_.apply(ops::ScalarOp::sub, {x, total});
+    return builder_.reduce(ops::ReduceOp::sum, builder_.apply(ops::ScalarOp::mul, {deviation, deviation}),
+                           dims, chance(60));
+  }
+
+  // Ties are frequent: there are few values.
+  std::optional<ValueId> extremum_index() {
+    ValueId a = any();
+    int rank = static_cast<int>(shape(a).size());
+    if (rank == 0) return std::nullopt;
+    ops::ReduceOp op = chance(50) ? ops::ReduceOp::argmax : ops::ReduceOp::argmin;
+    return builder_.cast(builder_.reduce(op, a, {pick(rank)}, chance(60)), DType::f64);
+  }
+
+  std::optional<ValueId> any_positive() {
+    ValueId a = any();
+    int rank = static_cast<int>(shape(a).size());
+    if (rank == 0) return std::nullopt;
+    ValueId positive = builder_.apply(ops::ScalarOp::gt, {a, builder_.constant(Scalar::of(DType::f64, 0))});
+    ops::ReduceOp op = chance(50) ? ops::ReduceOp::any : ops::ReduceOp::all;
+    return builder_.cast(builder_.reduce(op, positive, {pick(rank)}, chance(60)), DType::f64);
   }
 
   std::optional<ValueId> reshaped() {

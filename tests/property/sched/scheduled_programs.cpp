@@ -1,6 +1,7 @@
 // On random graphs: a fused and scheduled program computes what the lowered one does, in the interpreter and compiled; and
 // no kernel of it is invalid.
 #include <cstdlib>
+#include <limits>
 
 #include "codegen/compile.h"
 #include "graph/passes/passes.h"
@@ -12,6 +13,7 @@
 #include "lower/lower.h"
 #include "random_graph.h"
 #include "sched/schedule_program.h"
+#include "sched/split_folds.h"
 
 #undef CHECK  // doctest has its own
 #include <doctest/doctest.h>
@@ -66,7 +68,14 @@ std::vector<std::vector<Scalar>> run(const loop::Program& program, const graph::
   return results;
 }
 
-constexpr uint64_t kCompileEvery = 4;  // compiling takes most of the time
+constexpr uint64_t kCompileEvery = 5;  // compiling takes most of the time
+
+sched::SplitLimits small_limits(uint64_t seed) {
+  return {.min_elements = 1,
+          .busy_steps = std::numeric_limits<int64_t>::max(),
+          .wanted_steps = 1 + static_cast<int64_t>(seed % 3) * 8,
+          .min_chunk = 2};
+}
 
 void check_seed(uint64_t seed, bool dynamic) {
   sym::Context context;
@@ -75,7 +84,14 @@ void check_seed(uint64_t seed, bool dynamic) {
   graph = graph::remove_dead_nodes(graph::simplify_views(graph));
   INFO("seed ", seed, dynamic ? " dynamic\n" : "\n", graph::to_text(graph));
   loop::Program lowered = lower::lower(graph);
-  loop::Program fused = sched::fuse_kernels(lowered);
+  // Three seeds in four cut every fold they can; the rest, none.
+  loop::Program split =
+      seed % 4 == 0 ? sched::split_folds(lowered) : sched::split_folds(lowered, small_limits(seed));
+  for (const auto& step : split.steps) {
+    const auto& kernel = std::get<loop::Launch>(step).kernel;
+    REQUIRE_MESSAGE(loop::verify(kernel).empty(), loop::verify(kernel)[0], loop::to_text(kernel));
+  }
+  loop::Program fused = sched::fuse_kernels(split);
   for (const auto& step : fused.steps)
     if (const auto* launch = std::get_if<loop::Launch>(&step))
       REQUIRE_MESSAGE(loop::verify(launch->kernel).empty(), loop::verify(launch->kernel)[0],
@@ -91,6 +107,9 @@ void check_seed(uint64_t seed, bool dynamic) {
       dynamic ? std::vector<std::vector<int64_t>>{{2}, {7}} : std::vector<std::vector<int64_t>>{{}};
   for (const std::vector<int64_t>& sizes : all_sizes) {
     auto expected = run(lowered, graph, sizes, seed);
+    auto halved = run(split, graph, sizes, seed);
+    INFO("split:\n", loop::to_text(split));
+    for (size_t o = 0; o < expected.size(); ++o) CHECK(expected[o] == halved[o]);
     auto merged = run(fused, graph, sizes, seed);
     INFO("fused:\n", loop::to_text(fused));
     for (size_t o = 0; o < expected.size(); ++o) CHECK(expected[o] == merged[o]);
