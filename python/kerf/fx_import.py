@@ -178,7 +178,10 @@ class _Importer:
             raise UserError(f"Kerf compiles for the CPU only; a tensor of this graph is on {tensor.device}")
         if tensor.layout != torch.strided:
             raise CannotImport(f"a tensor of layout {tensor.layout}")
-        return _name(tensor.dtype), self.sizes.sizes(tensor.shape), self.sizes.sizes(tensor.stride())
+        dtype = _name(tensor.dtype)
+        if dtype.startswith("q"):
+            raise CannotImport(f"a tensor of dtype {dtype}")  # DLPack has no such tensors
+        return dtype, self.sizes.sizes(tensor.shape), self.sizes.sizes(tensor.stride())
 
     # Calls
 
