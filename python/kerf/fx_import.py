@@ -178,10 +178,7 @@ class _Importer:
             raise UserError(f"Kerf compiles for the CPU only; a tensor of this graph is on {tensor.device}")
         if tensor.layout != torch.strided:
             raise CannotImport(f"a tensor of layout {tensor.layout}")
-        dtype = _name(tensor.dtype)
-        if dtype.startswith("q"):
-            raise CannotImport(f"a tensor of dtype {dtype}")  # DLPack has no such tensors
-        return dtype, self.sizes.sizes(tensor.shape), self.sizes.sizes(tensor.stride())
+        return _name(tensor.dtype), self.sizes.sizes(tensor.shape), self.sizes.sizes(tensor.stride())
 
     # Calls
 
@@ -197,6 +194,8 @@ class _Importer:
             return self.assign(node)
         if node.target in _SIZE_STATEMENTS:
             return None
+        if str(node.target).startswith("aten.quantize_"):
+            raise CannotImport("a quantised tensor, which tracing takes for one of floats")
         if node.target is _AS_STRIDED_SCATTER:
             _refuse_overlap(*node.args[2:4], self.sources.of(node))
         if value is None or (
