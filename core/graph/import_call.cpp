@@ -1,5 +1,6 @@
 #include "graph/import_call.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "sym/text.h"
@@ -74,6 +75,18 @@ Scalar scalar_of(const Argument& argument, DType dtype) {
   const auto* number = std::get_if<double>(&argument.value);
   CHECK(number, "an argument is not a number");
   return convert(Scalar::of(DType::f64, *number), dtype);
+}
+
+bool fits(const Argument& argument, DType dtype) {
+  const auto* integer = std::get_if<sym::Expr>(&argument.value);
+  bool is_number = integer ? integer->is_constant() : std::holds_alternative<double>(argument.value);
+  if (!is_number || dtype == DType::b1) return true;
+  double number = scalar_of(argument, DType::f64).f;
+  if (is_floating(dtype))
+    return !std::isfinite(number) || std::isfinite(convert(Scalar::of(DType::f64, number), dtype).f);
+  double half = std::exp2(8 * byte_size(dtype) - 1);
+  double lowest = dtype != DType::u8 ? -half : integer ? 1 - 2 * half : 0;
+  return number >= lowest && number <= (dtype == DType::u8 ? 2 * half - 1 : half - 1);
 }
 
 Term ImportCall::operand(size_t i, DType dtype) const {

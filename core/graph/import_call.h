@@ -23,6 +23,7 @@ struct RowFields {
   Op op = Op::external;
   double number = 0;
   int flag = 0;
+  unsigned converted = 0;  // bit i: argument i, a number, must fit into the result's dtype
 };
 
 struct ImportCall {
@@ -61,6 +62,10 @@ struct ImportCall {
 };
 
 Scalar scalar_of(const Argument& argument, DType dtype);  // a Python number that is not symbolic
+
+// Whether torch converts the argument to `dtype` rather than to raise "without overflow". True of what is no number or
+// is symbolic. Infinities fit into floats, NaN does not into integers; u8 takes negative integers, modulo 256.
+bool fits(const Argument& argument, DType dtype);
 
 // The tensors among the entries of an index list, and where their common shape stands in the result.
 struct Indices {

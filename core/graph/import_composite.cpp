@@ -132,6 +132,7 @@ Imported import_nll_loss_backward(const ImportCall& call) {
 // grad, mask, scale
 Imported import_native_dropout_backward(const ImportCall& call) {
   Term grad = call.tensor(0).computing();
+  if (!is_floating(grad.dtype())) return decline("of {}", to_text(grad.dtype()));
   return rounded(call, grad * call.tensor(1).in(grad.dtype()) * call.number(2));
 }
 

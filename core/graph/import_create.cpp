@@ -23,7 +23,8 @@ Imported import_fill(const ImportCall& call) {
 Imported import_full(const ImportCall& call) { return filled(call, static_cast<size_t>(call.row.flag)); }
 
 // `flag` is the number of leading start, end, step arguments. Floating ranges are computed in f64 as eager does, but
-// every element from the start, where eager's vector loop begins anew from rounded elements.
+// every element from the start, where eager's vector loop begins anew from rounded elements; of integers, start and
+// step are integers.
 Imported import_arange(const ImportCall& call) {
   size_t given = static_cast<size_t>(call.row.flag);
   Argument zero{call.constant(0)}, step_one{call.constant(1)};
@@ -36,6 +37,8 @@ Imported import_arange(const ImportCall& call) {
   if (first && stride) return one(call.builder.iota(length, *first, *stride, dtype));
   if ((first && !first->is_constant()) || (stride && !stride->is_constant()))
     return decline("a floating range of symbolic bounds");
+  auto whole = [&](const Argument& bound) { return call.constant(scalar_of(bound, DType::i64).i); };
+  if (!is_floating(dtype)) return one(call.builder.iota(length, whole(start), whole(step), dtype));
   Term position = call.term(call.builder.iota(length, call.constant(0), call.constant(1), DType::f64));
   Term from = call.term(call.builder.constant(scalar_of(start, DType::f64)));
   Term by = call.term(call.builder.constant(scalar_of(step, DType::f64)));

@@ -90,17 +90,21 @@ Imported import_logical(const ImportCall& call) {
                                                    : apply(call.row.scalar, a, call.operand(1, DType::b1)));
 }
 
+// Torch refuses differences of bools, even with a number.
+bool is_bool(const ImportCall& call, size_t i) {
+  return call.is_tensor(i) ? call.tensor(i).dtype() == DType::b1
+                           : std::holds_alternative<bool>(call.argument(i).value);
+}
+
 // self + alpha * other, alpha * other being fused as in eager's vector loops. `flag` -1: subtraction. Sums and
 // products of bools are `or` and `and`.
 Imported import_add(const ImportCall& call) {
   DType dtype = compute_dtype(call.result().dtype);
   bool subtract = call.row.flag < 0;
+  if (subtract && (is_bool(call, 0) || is_bool(call, 1))) return no_such(ScalarOp::sub, DType::b1);
   Term a = call.operand(0, call.result().dtype).computing();
   Term b = call.operand(1, call.result().dtype).computing();
-  if (dtype == DType::b1) {
-    if (subtract) return no_such(ScalarOp::sub, dtype);
-    return one(either(a, b));
-  }
+  if (dtype == DType::b1) return one(either(a, b));
   if (call.is_symbolic(2)) return decline("a symbolic alpha");
   double alpha = call.is_none(2) ? 1 : call.number(2);
   if (alpha == 1) return rounded(call, subtract ? a - b : a + b);
@@ -171,6 +175,8 @@ Imported import_pow_scalar(const ImportCall& call) {
   if (call.is_symbolic(1))
     return rounded(call, apply(ScalarOp::pow, x, call.operand(1, call.result().dtype).computing()));
   double exponent = call.number(1);
+  if (!is_floating(dtype) && exponent < 0)
+    return decline("an integer to a negative power, which torch refuses");
   if (exponent == 0) return one(call.builder.full(x.type().shape, Scalar::of(call.result().dtype, 1)));
   if (exponent == 1) return copied(call);
   if (exponent == 2) return rounded(call, x * x);

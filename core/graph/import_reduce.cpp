@@ -95,6 +95,7 @@ Imported import_extremum_dim(const ImportCall& call) {
 // argmax, argmin: self, dim, keepdim. Without dim: over the flattened elements.
 Imported import_argextremum(const ImportCall& call) {
   Term x = call.tensor(0);
+  if (x.dtype() == DType::b1) return decline("of bool, which torch refuses");
   bool keepdim = call.boolean(2, false);
   if (!call.is_none(1)) {
     Dims dims = x.type().rank() ? Dims{call.dim(1, x.type().rank())} : Dims{};
@@ -108,7 +109,7 @@ Imported import_argextremum(const ImportCall& call) {
 namespace {
 
 // The mean as eager's running update leaves it: after an infinite element the next one makes it NaN, so that only a
-// last element can make it infinite.
+// last element can make it infinite, if it is the only one.
 Term running_mean(const ImportCall& call, const Term& x, const Dims& dims, const Moments& m) {
   Term last = x.computing();
   for (int64_t dim : dims) {
@@ -117,7 +118,12 @@ Term running_mean(const ImportCall& call, const Term& x, const Dims& dims, const
     last = call.term(call.builder.slice(last, dim, extent - 1, call.constant(1), 1));
   }
   last = call.term(call.builder.reshape(last, m.mean.type().shape));
-  Term is_lost = both(isnan(m.squares), less(abs(last), std::numeric_limits<double>::infinity()));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  bool keepdim = m.mean.type().rank() == x.type().rank();
+  Term infinities = sum(equal(abs(x.computing()), kInfinity).in(m.mean.dtype()), dims, keepdim);
+  Term several = greater(infinities, 1.0);
+  Term earlier = less(abs(last), kInfinity);
+  Term is_lost = both(isnan(m.squares), either(several, earlier));
   return where(is_lost, std::numeric_limits<double>::quiet_NaN(), m.mean);
 }
 

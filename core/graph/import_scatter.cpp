@@ -56,10 +56,10 @@ Imported import_index_put(const ImportCall& call) {
   if (std::optional<Imported> masked = masked_put(call, accumulate)) return *masked;
   Result<Indices> indices = read_indices(call, 1);
   if (!indices) return Unsupported{indices.reason()};
-  Term data = call.tensor(0);
+  Term data = call.tensor(0), values = call.tensor(2);
+  if (values.dtype() != data.dtype()) return decline("values of another dtype, which torch refuses");
   if (accumulate && data.dtype() == DType::b1) return decline("sums of bool");
-  return one(
-      index_put(data, call.tensor(2).in(data.dtype()), *indices, {.accumulate = accumulate, .wrap = true}));
+  return one(index_put(data, values, *indices, {.accumulate = accumulate, .wrap = true}));
 }
 
 // self, dim, index, source[, alpha]: `flag` 1 adds, 0 copies.

@@ -167,7 +167,7 @@ Imported import_bitcast(const ImportCall& call) {
   Term x = call.tensor(0);
   DType to = call.result().dtype;
   if (byte_size(to) != byte_size(x.dtype())) return decline("another width");
-  if (to == DType::b1) return decline("bits as bool");
+  if (to == DType::b1 || x.dtype() == DType::b1) return decline("bits of bool");
   // Kernels compute with half-precision values as f32 and never hold their bits.
   if (compute_dtype(to) != to || compute_dtype(x.dtype()) != x.dtype())
     return decline("bits of half precision");

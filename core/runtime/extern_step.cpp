@@ -20,16 +20,30 @@ void collect_tensors(CallValueList& arguments, std::vector<CallTensor*>& out) {
   }
 }
 
-// Element by element: for the rare host result that must land in planned memory.
-void copy_strided(char* to, std::span<const int64_t> to_strides, const char* from,
-                  std::span<const int64_t> from_strides, std::span<const int64_t> shape, int64_t element) {
-  if (shape.empty()) {
-    std::memcpy(to, from, static_cast<size_t>(element));
-    return;
+// Memory of a tensor's first element, and how to step from there.
+struct Elements {
+  char* data;
+  DType dtype;
+  std::span<const int64_t> strides;
+
+  Elements row(int64_t i) const {
+    return {data + i * strides[0] * byte_size(dtype), dtype, strides.subspan(1)};
   }
-  for (int64_t i = 0; i < shape[0]; ++i)
-    copy_strided(to + i * to_strides[0] * element, to_strides.subspan(1),
-                 from + i * from_strides[0] * element, from_strides.subspan(1), shape.subspan(1), element);
+};
+
+// Element by element: for the rare host result that must land in memory of another layout or dtype.
+void copy_strided(const Elements& to, const Elements& from, std::span<const int64_t> shape) {
+  if (!shape.empty()) {
+    for (int64_t i = 0; i < shape[0]; ++i) copy_strided(to.row(i), from.row(i), shape.subspan(1));
+  } else if (to.dtype == from.dtype) {
+    std::memcpy(to.data, from.data, static_cast<size_t>(byte_size(to.dtype)));
+  } else {
+    store_scalar(to.data, 0, convert(load_scalar(from.data, 0, from.dtype), to.dtype));
+  }
+}
+
+Elements elements_of(const TensorRef& tensor) {
+  return {static_cast<char*>(tensor.data), tensor.dtype, tensor.strides};
 }
 
 std::string tensor_text(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides) {
@@ -93,7 +107,7 @@ void ExternFrame::call_host(Host& host, CallMemory& memory) {
 void ExternFrame::check_result(size_t index, const TensorRef& got) const {
   const target::ExternResult& expected = call_.results[index];
   const Geometry& geometry = shape_.results[index];
-  bool fits = (expected.is_opaque || got.dtype == expected.dtype) &&
+  bool fits = (expected.is_opaque || info(got.dtype).kind == info(expected.dtype).kind) &&
               std::ranges::equal(got.shape, geometry.shape) &&
               (!expected.is_opaque || same_layout(geometry, got.shape, got.strides));
   if (!fits)
@@ -113,23 +127,25 @@ void ExternFrame::take_result(Host& host, size_t index, CallMemory& memory) {
   check_result(index, got);
   const Geometry& geometry = shape_.results[index];
   if (plan_.buffers[buffer].storage == Storage::adopted) {
-    if (!same_layout(geometry, got.shape, got.strides)) got = restride(host, index, got);
+    bool converted = !call_.results[index].is_opaque && got.dtype != call_.results[index].dtype;
+    if (converted || !same_layout(geometry, got.shape, got.strides)) got = as_planned(host, index, got);
     memory.pointers[buffer] = got.data;
     memory.owners[buffer] = std::exchange(results_[index], nullptr);
     return;
   }
   if (element_count(geometry.shape) > 0)
-    copy_strided(static_cast<char*>(memory.pointers[buffer]), geometry.strides,
-                 static_cast<const char*>(got.data), got.strides, geometry.shape, byte_size(got.dtype));
+    copy_strided({static_cast<char*>(memory.pointers[buffer]), call_.results[index].dtype, geometry.strides},
+                 elements_of(got), geometry.shape);
 }
 
-// The result in memory with the Plan's strides. Rare: the library chose another memory format than was foreseen.
-TensorRef ExternFrame::restride(Host& host, size_t index, const TensorRef& got) {
+// The result in memory with the Plan's dtype and strides. Rare: the library chose others than were foreseen.
+TensorRef ExternFrame::as_planned(Host& host, size_t index, const TensorRef& got) {
   const Geometry& geometry = shape_.results[index];
+  DType dtype = call_.results[index].dtype;
   void* data = nullptr;
-  HostTensor copy = host.allocate(got.dtype, geometry.shape, geometry.strides, &data);
-  copy_strided(static_cast<char*>(data), geometry.strides, static_cast<const char*>(got.data), got.strides,
-               geometry.shape, byte_size(got.dtype));
+  HostTensor copy = host.allocate(dtype, geometry.shape, geometry.strides, &data);
+  if (element_count(geometry.shape) > 0)
+    copy_strided({static_cast<char*>(data), dtype, geometry.strides}, elements_of(got), geometry.shape);
   host.release(std::exchange(results_[index], copy));
   return host.describe(copy);
 }

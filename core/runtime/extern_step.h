@@ -4,8 +4,9 @@
 // A result is either adopted (the library allocates, the Plan's buffer becomes that tensor) or planned (the buffer
 // has arena or output memory and the library writes into it). Planned results need an entry with an out argument
 // (cpu/aoti.h); where a Plan asks for one that this process lacks, the host is called and the result copied.
-// What comes back is checked against the Plan before any kernel reads it: dtype and shape must be the Plan's, and a
-// tensor with other strides is copied to the Plan's (strides of dimensions of size 1 are free).
+// What comes back is checked against the Plan before any kernel reads it: the shape must be the Plan's. A tensor with
+// other strides is copied to the Plan's (strides of dimensions of size 1 are free), one of another dtype of the same
+// kind is converted: where operands are mixed, tracing and kernels do not always agree (mse_loss_backward).
 #include <optional>
 #include <span>
 #include <vector>
@@ -43,7 +44,7 @@ class ExternFrame {
   void call_host(Host& host, CallMemory& memory);
   void check_result(size_t index, const TensorRef& got) const;
   void take_result(Host& host, size_t index, CallMemory& memory);
-  TensorRef restride(Host& host, size_t index, const TensorRef& got);
+  TensorRef as_planned(Host& host, size_t index, const TensorRef& got);
 
   const Plan& plan_;
   const target::ExternCall& call_;

@@ -28,12 +28,19 @@ def resolve(op: str) -> Callable[..., Any]:
 
 
 def copy_strided(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values, shape and strides (overlaps included) in memory of its own."""
+    """The same values, shape, strides (overlaps included) and storage offset in memory of its own.
+
+    AOTAutograd reads off a view of an argument where in the argument it lies; what it reads must not be a view
+    of something else.
+    """
     if tensor.numel() == 0:
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    memory = tensor.as_strided((extent,), (1,), tensor.storage_offset()).clone()
-    return memory.as_strided(tensor.shape, tensor.stride(), 0)
+    offset = tensor.storage_offset()
+    memory = torch.empty(offset + extent, dtype=tensor.dtype)
+    memory[offset:] = tensor.as_strided((extent,), (1,), offset)
+    whole = memory.untyped_storage()
+    return torch.empty(0, dtype=tensor.dtype).set_(whole, offset, tensor.shape, tensor.stride())
 
 
 def plain_tensor(tensor: Any, position: int) -> torch.Tensor:

@@ -194,6 +194,8 @@ class _Importer:
             return self.assign(node)
         if node.target in _SIZE_STATEMENTS:
             return None
+        if str(node.target).startswith("aten.quantize_"):
+            raise CannotImport("a quantised tensor, which tracing takes for one of floats")
         if node.target is _AS_STRIDED_SCATTER:
             _refuse_overlap(*node.args[2:4], self.sources.of(node))
         if value is None or (

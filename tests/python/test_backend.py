@@ -283,6 +283,25 @@ def test_view_operator_that_is_not_compiled():
     compare(function, torch.randn(6))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, n: x.as_strided((2, 2), (1, 2), n),
+        lambda x, n: x[n:].as_strided((2, 2), (1, n)),
+        lambda x, n: x[n:].half().view(torch.int16)[n:],
+        lambda x, n: (x.add_(1), x.as_strided((2, 2), (1, 2), n))[1],
+    ],
+)
+def test_where_a_view_by_symbolic_sizes_lies(function):
+    """AOTAutograd repeats it on the input, and reads its offset off what the graph returns."""
+    compare(function, torch.arange(30.0), 3, dynamic=True)
+
+
+def test_bits_of_a_slice_by_symbolic_sizes():
+    x = torch.arange(30.0).half()
+    compare(lambda x, n: x[n:].view(torch.int16), x, 3, dynamic=True)
+
+
 # Sizes
 
 

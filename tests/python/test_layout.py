@@ -7,6 +7,7 @@ import numeric
 import pytest
 import torch
 import torch.nn.functional as F
+from compare import compare
 from torch import nn
 
 
@@ -95,3 +96,18 @@ def test_one_channel_and_one_pixel() -> None:
     x = torch.randn(4, 1, 12, 12)
     torch._dynamo.reset()
     torch.testing.assert_close(torch.compile(model, backend="kerf")(x), model(x))
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_batch_norms_of_transposed_operands(training: bool, dynamic: bool) -> None:
+    """Eager's kernels give contiguous results and gradients; tracing says the operand's strides."""
+
+    def function(x: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor) -> list[torch.Tensor]:
+        statistics = (mean, variance)
+        norms = [F.batch_norm(x.transpose(1, 2), *statistics, training=training)]
+        return [*norms, F.batch_norm(x.transpose(1, 2), None, None, training=True), *statistics]
+
+    x = torch.randn(2, 5, 3, requires_grad=True)
+    calls = [(torch.randn(3, 7, 3, requires_grad=True), torch.zeros(3), torch.ones(3))]
+    compare(function, x, torch.zeros(3), torch.ones(3), train=True, dynamic=dynamic, calls=calls * dynamic)

@@ -117,3 +117,13 @@ def test_mean_and_variance_with_infinities(dtype: torch.dtype, values: list[floa
 def test_logit_with_bounds_that_round_to_one(dtype: torch.dtype) -> None:
     x = torch.tensor([0.0, 1e-7, 0.5, 0.999, 1.0, 1.5, -2.0], dtype=dtype).repeat(9)
     compare(lambda x: (x.logit(1e-6), x.logit(1e-9), x.logit(0.3), x.logit()), x)
+
+
+@pytest.mark.parametrize("row", [(1.0, math.inf, 2.0), (1.0, 2.0, math.inf), (math.inf, 1.0, -math.inf)])
+def test_means_of_rows_with_infinities(row: tuple[float, ...]) -> None:
+    """The mean that comes with a variance is a running one: an element after an infinite one makes it NaN."""
+    compare(lambda x: torch.var_mean(x, 1), torch.tensor([row, (1.0, 2.0, 3.0)]))
+
+
+def test_bits_of_bool() -> None:
+    compare(lambda x: (x > 0).view(torch.uint8) + 1, torch.tensor([1.0, -1.0]))

@@ -1,9 +1,9 @@
 // Views of views become one, views and casts that change nothing vanish, operands are not expanded where the
 // operation broadcasts anyway, and copies go where nobody can tell.
 //
-// A copy (a cast to the same dtype) is kept where eager promises memory of its own: when an output reaches an
-// input through it, or two outputs would share memory that a copy keeps apart. All other values are ours to
-// place.
+// A copy (a cast to the same dtype, or the way back of a cast that lost nothing) is kept where eager promises memory
+// of its own: when an output reaches an input through it, or two outputs would share memory that a copy keeps apart.
+// All other values are ours to place.
 #include <algorithm>
 #include <optional>
 
@@ -17,11 +17,29 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
+const Node& producer(const Graph& graph, ValueId value) { return graph.nodes[graph.values[value].producer]; }
+
 bool is_copy(const Graph& graph, const Node& node) {
   return node.op == Op::cast && graph.type(node.operands[0]).dtype == graph.type(node.results[0]).dtype;
 }
 
-const Node& producer(const Graph& graph, ValueId value) { return graph.nodes[graph.values[value].producer]; }
+bool holds_all_of(DType wide, DType narrow) {
+  if (narrow == DType::f16 || narrow == DType::bf16) return wide == DType::f32 || wide == DType::f64;
+  return narrow == DType::f32 && wide == DType::f64;
+}
+
+// Whose elements the node passes on unchanged: a view, a copy, or a cast back from a dtype that held all.
+// Nothing if it computes.
+std::optional<ValueId> passed_on(const Graph& graph, const Node& node) {
+  if (info(node.op).family == Family::view || is_copy(graph, node)) return node.operands[0];
+  if (node.op != Op::cast) return std::nullopt;
+  DType wide = graph.type(node.operands[0]).dtype, wanted = graph.type(node.results[0]).dtype;
+  if (!holds_all_of(wide, wanted)) return std::nullopt;
+  const Node* inner = &producer(graph, node.operands[0]);
+  while (std::optional<ValueId> from = passed_on(graph, *inner)) inner = &producer(graph, *from);
+  if (inner->op != Op::cast || graph.type(inner->operands[0]).dtype != wanted) return std::nullopt;
+  return inner->operands[0];
+}
 
 // How many outputs (and write-backs) end in each memory, and how many of those pass through each copy.
 class CopyUses {
@@ -50,20 +68,17 @@ class CopyUses {
   void follow(ValueId value, OnCopy on_copy) {
     for (;;) {
       const Node& node = producer(graph_, value);
-      bool copy = is_copy(graph_, node);
-      if (!copy && info(node.op).family != Family::view) break;
-      if (copy) on_copy(value);
-      value = node.operands[0];
+      std::optional<ValueId> from = passed_on(graph_, node);
+      if (!from) break;
+      if (info(node.op).family != Family::view) on_copy(value);
+      value = *from;
     }
     ++ending_[value];
   }
 
   ValueId base_of(ValueId value) const {
-    for (;;) {
-      const Node& node = producer(graph_, value);
-      if (!is_copy(graph_, node) && info(node.op).family != Family::view) return value;
-      value = node.operands[0];
-    }
+    while (std::optional<ValueId> from = passed_on(graph_, producer(graph_, value))) value = *from;
+    return value;
   }
 
   const Graph& graph_;
@@ -80,11 +95,6 @@ IdVector<ValueId, char> seen_strides(const Graph& graph) {
     if (node.op == Op::external)
       for (ValueId operand : node.operands) seen[operand] = 1;
   return seen;
-}
-
-bool holds_all_of(DType wide, DType narrow) {
-  if (narrow == DType::f16 || narrow == DType::bf16) return wide == DType::f32 || wide == DType::f64;
-  return narrow == DType::f32 && wide == DType::f64;
 }
 
 class Simplifier {
@@ -137,7 +147,7 @@ class Simplifier {
     DType wanted = graph_.type(node.results[0]).dtype;
     if (builder().type(origin).dtype != wanted || !holds_all_of(inner.get<DType>(Attr::dtype), wanted))
       return std::nullopt;
-    return origin;
+    return copies_.needed(node.results[0]) ? std::nullopt : std::optional(origin);
   }
 
   std::optional<ValueId> permute(const Node& node, ValueId in) {

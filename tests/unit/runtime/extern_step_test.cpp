@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "base/error.h"
 #include "fake_host.h"
 #include "plan_builder.h"
@@ -180,7 +182,7 @@ TEST_CASE("what a library returns is checked against the plan") {
   };
   CHECK(returning([](FakeHost& h) { return h.make(DType::f32, {2, 1}); }) == "no error");
   CHECK(returning([](FakeHost& h) { return h.make(DType::f32, {2, 1}, {1, 5}); }) == "no error");
-  CHECK(returning([](FakeHost& h) { return h.make(DType::f64, {2, 1}); }).find("bad returned f64") == 0);
+  CHECK(returning([](FakeHost& h) { return h.make(DType::i64, {2, 1}); }).find("bad returned i64") == 0);
   CHECK(returning([](FakeHost& h) { return h.make(DType::f32, {1, 2}); }).find("bad returned f32[1, 2]") ==
         0);
   CHECK(returning([](FakeHost& h) { return h.make(DType::f32, {2}); }).find("bad returned f32[2]") == 0);
@@ -191,6 +193,30 @@ TEST_CASE("what a library returns is checked against the plan") {
           t->data = nullptr;
           return t;
         }) == "bad returned a tensor without memory as result 0");
+}
+
+TEST_CASE("a result of another floating dtype than the Plan's is converted") {
+  PlanBuilder b;
+  b.input({"2"});
+  BufferIndex d = b.adopted({"2"});
+  BufferIndex t = b.temp({"2"});
+  BufferIndex y = b.output({"2"});
+  b.call("wide", {}, d, {"2"});
+  b.call("wide", {}, t, {"2"});
+  b.launch(negate, {t, y}, {}, "2");
+  b.output_of(d, {"2"});
+  Executor executor(b.finish());
+  FakeHost host;
+  host.define("wide", [&](const CallValueList&, std::span<HostTensor> results) {
+    FakeTensor* wide = host.make(DType::f64, {2});
+    wide->as<double>()[0] = 0.1;
+    wide->as<double>()[1] = -1e300;
+    results[0] = wide;
+  });
+  auto result = run(executor, host, host.floats({1, 2}));
+  CHECK(floats(result[0])[0] == -0.1F);
+  CHECK(floats(result[1])[1] == -std::numeric_limits<float>::infinity());
+  CHECK(host.live() == 3);
 }
 
 TEST_CASE("a result with other strides than the Plan's is copied to them") {
