@@ -145,6 +145,14 @@ ValueId memory_of(const Graph& graph, ValueId value) {
   return value;
 }
 
+// A copy with the value's strides.
+ValueId own_memory(Builder& builder, ValueId value) {
+  TensorType type = builder.type(value);
+  ValueId copied = builder.copy(value, type.dtype);
+  builder.graph().values[copied].type.strides = type.strides;
+  return copied;
+}
+
 // Side outputs that have other types than tracing says (norms) are checked by their importers.
 bool has_own_types(Op op) {
   constexpr std::array kNorms = {Op::layer_norm,          Op::layer_norm_backward, Op::batch_norm,
@@ -163,7 +171,7 @@ Imported import_by(Builder& builder, const Call& call, const AtenRow& row) {
     if (!settled) return Unsupported{settled.reason()};
     // A sum over no dimension is its operand, a flip reads it: all but views promise memory of their own.
     bool shares = memory_of(builder.graph(), *settled) < first_new;
-    (*values)[i] = shares && !is_view(row) ? builder.copy(*settled, call.results[i].dtype) : *settled;
+    (*values)[i] = shares && !is_view(row) ? own_memory(builder, *settled) : *settled;
   }
   return values;
 }

@@ -88,6 +88,11 @@ inline Imported rounded(const ImportCall& call, const Term& value) {
   return one(value.in(call.result().dtype));
 }
 
+// Tensor argument `i` in the dtype the result is computed in.
+inline Term computing(const ImportCall& call, size_t i) {
+  return call.tensor(i).in(call.result().dtype).computing();
+}
+
 template <class... Args>
 Unsupported decline(fmt::format_string<Args...> format, Args&&... args) {
   return Unsupported{fmt::format(format, std::forward<Args>(args)...)};

@@ -15,11 +15,13 @@ from torch._decomp.decompositions import upsample_compute_output_size
 
 # Torch takes these apart in Python before any table is asked. The pieces do not read at the positions that
 # eager's kernels do: some of those copy where sizes are equal and halve where they double.
-_WHOLE = [
+_RESAMPLED = [
     getattr(torch.ops.aten, f"{name}{dims}d")
     for name in ("upsample_nearest", "_upsample_nearest_exact")
     for dims in (1, 2, 3)
 ]
+# The pieces of this one count what stands behind the first -1 of a row as labels.
+_WHOLE = [*_RESAMPLED, torch.ops.aten.multilabel_margin_loss_forward]
 _KEYS = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
 
 
@@ -31,11 +33,12 @@ def decompositions() -> dict[torch._ops.OpOverload, Callable[..., Any]]:
 @contextlib.contextmanager
 def whole_operators() -> Iterator[None]:
     """While tracing, operators that torch would take apart arrive whole."""
-    overloads = [overload for op in _WHOLE for overload in (op.default, op.vec)]
+    overloads = [op.default for op in _WHOLE] + [op.vec for op in _RESAMPLED]
     kernels = [dict(overload.py_kernels) for overload in overloads]
-    for op in _WHOLE:
-        for key in _KEYS:
+    for key in _KEYS:
+        for op in _WHOLE:
             op.default.py_kernels.pop(key, None)
+        for op in _RESAMPLED:
             op.vec.py_kernels[key] = functools.partial(_by_size, op.default)
     _forget_dispatch(overloads)
     try:
