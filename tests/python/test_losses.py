@@ -78,14 +78,14 @@ def test_weights_of_binary_cross_entropy() -> None:
     compare(function, x, y.detach().sigmoid(), weight, positive, train=True)
 
 
-def test_multilabel_margin() -> None:
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_multilabel_margin(reduction: str) -> None:
     """What stands behind the first -1 of a row is no label."""
     x = torch.randn(4, 6, requires_grad=True)
     target = torch.tensor(
         [[3, 0, -1, 1, 2, 4], [-1, 2, 2, 1, 0, 0], [5, 4, 3, 2, 1, 0], [2, -1, -1, 0, 1, 1]]
     )
-    for reduction in REDUCTIONS:
-        compare(lambda x, t: F.multilabel_margin_loss(x, t, reduction=reduction), x, target, train=True)
+    compare(lambda x, t: F.multilabel_margin_loss(x, t, reduction=reduction), x, target, train=True)
 
 
 ACTIVATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
