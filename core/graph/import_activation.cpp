@@ -32,13 +32,12 @@ Imported import_relu(const ImportCall& call) {
   return rounded(call, at_least(x.computing(), 0.0));
 }
 
-// self, min, max, numbers or None. A NaN bound gives NaN.
+// self, min, max, numbers, sizes or None. A NaN bound gives NaN.
 Imported import_clamp(const ImportCall& call) {
-  if (is_symbolic(call, 1)) return decline("symbolic bounds");
   DType dtype = call.result().dtype;
   Term x = call.tensor(0).in(dtype).computing();
   for (size_t i : {size_t{1}, size_t{2}})
-    if (!call.is_none(i) && std::isnan(call.number(i)))
+    if (!call.is_none(i) && !call.is_symbolic(i) && std::isnan(call.number(i)))
       return one(call.builder.full(x.type().shape, Scalar::of(dtype, kNaN)));
   if (!call.is_none(1)) x = at_least(x, call.operand(1, dtype).computing());
   if (call.argument(2).value.index() != 0) x = at_most(x, call.operand(2, dtype).computing());

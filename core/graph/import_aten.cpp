@@ -23,7 +23,12 @@ const AtenRow kRows[] = {
 #undef ATEN
 };
 
-constexpr std::string_view kAten = "aten.", kOwn = "kerf.";
+constexpr std::string_view kAten = "aten.";
+
+// Of rows with the full name of an operator that is not torch's usual.
+bool names_namespace(std::string_view overload) {
+  return overload.starts_with("kerf.") || overload.starts_with("prims.");
+}
 
 const AtenRow* find_row(std::string_view op) {
   static const std::unordered_map<std::string_view, const AtenRow*> kByOverload = [] {
@@ -208,7 +213,7 @@ std::optional<OverloadFacts> facts_of_overload(std::string_view op) {
 std::vector<std::string> imported_overloads() {
   std::vector<std::string> names;
   for (const AtenRow& row : kRows)
-    names.push_back(fmt::format("{}{}", row.overload.starts_with(kOwn) ? "" : kAten, row.overload));
+    names.push_back(fmt::format("{}{}", names_namespace(row.overload) ? "" : kAten, row.overload));
   return names;
 }
 

@@ -76,8 +76,7 @@ sym::Expr clamped_position(const ImportCall& call, sym::Expr position, sym::Expr
 using Importer = Imported (*)(const ImportCall& call);
 
 struct AtenRow {
-  std::string_view
-      overload;  // "add.Tensor"; Kerf's own operators have their namespace: "kerf.draw_seed.default"
+  std::string_view overload;  // "add.Tensor"; operators of other namespaces have it: "kerf.draw_seed.default"
   Importer importer;
   RowFields fields = {};
 };
