@@ -11,11 +11,6 @@ namespace kerf::graph {
 
 namespace {
 
-// Tensor argument `i` in the dtype the result is computed in.
-Term computing(const ImportCall& call, size_t i) {
-  return call.tensor(i).in(call.result().dtype).computing();
-}
-
 bool is_symbolic(const ImportCall& call, size_t first) {
   for (size_t i = first; i < call.call.arguments.size(); ++i)
     if (call.is_symbolic(i)) return true;
@@ -37,13 +32,12 @@ Imported import_relu(const ImportCall& call) {
   return rounded(call, at_least(x.computing(), 0.0));
 }
 
-// self, min, max, numbers or None. A NaN bound gives NaN.
+// self, min, max, numbers, sizes or None. A NaN bound gives NaN.
 Imported import_clamp(const ImportCall& call) {
-  if (is_symbolic(call, 1)) return decline("symbolic bounds");
   DType dtype = call.result().dtype;
   Term x = call.tensor(0).in(dtype).computing();
   for (size_t i : {size_t{1}, size_t{2}})
-    if (!call.is_none(i) && std::isnan(call.number(i)))
+    if (!call.is_none(i) && !call.is_symbolic(i) && std::isnan(call.number(i)))
       return one(call.builder.full(x.type().shape, Scalar::of(dtype, kNaN)));
   if (!call.is_none(1)) x = at_least(x, call.operand(1, dtype).computing());
   if (call.argument(2).value.index() != 0) x = at_most(x, call.operand(2, dtype).computing());
@@ -96,6 +90,14 @@ Imported import_leaky_relu_backward(const ImportCall& call) {
 Imported import_prelu(const ImportCall& call) {
   Term x = computing(call, 0), weight = computing(call, 1);
   return rounded(call, where(greater(x, 0.0), x, weight * x));
+}
+
+// grad, self, weight: the gradients of both, that of the weight not yet summed.
+Imported import_prelu_backward(const ImportCall& call) {
+  Term grad = computing(call, 0), x = computing(call, 1), weight = computing(call, 2);
+  Term positive = greater(x, 0.0);
+  Term of_x = where(positive, grad, weight * grad), of_weight = where(positive, 0.0, x * grad);
+  return std::vector<ValueId>{of_x.in(call.result(0).dtype), of_weight.in(call.result(1).dtype)};
 }
 
 // grad, output
@@ -168,6 +170,13 @@ Imported import_elu_backward(const ImportCall& call) {
   return rounded(call, where(greater(x, 0.0), grad * scale, negative));
 }
 
+// self, alpha
+Imported import_celu(const ImportCall& call) {
+  Term x = computing(call, 0);
+  double alpha = call.number(1);
+  return rounded(call, where(less(x, 0.0), expm1(x * (1.0 / alpha)) * alpha, x));
+}
+
 // self, beta, threshold
 Imported import_softplus(const ImportCall& call) {
   Term x = computing(call, 0);
@@ -205,6 +214,17 @@ Imported import_glu(const ImportCall& call) {
   return rounded(call, a * sigmoid(b));
 }
 
+// grad, self, dim
+Imported import_glu_backward(const ImportCall& call) {
+  Term grad = computing(call, 0), x = computing(call, 1);
+  int64_t dim = call.dim(2, x.type().rank());
+  sym::Expr half = grad.type().shape[static_cast<size_t>(dim)];
+  Term a = call.term(call.builder.slice(x, dim, call.constant(0), half, 1));
+  Term s = sigmoid(call.term(call.builder.slice(x, dim, half, half, 1)));
+  std::vector<ValueId> halves = {grad * s, grad * s * (1.0 - s) * a};
+  return rounded(call, call.term(call.builder.node(Op::cat, halves, {{Attr::dim, dim}}, {})[0]));
+}
+
 // self, lambd
 Imported import_softshrink(const ImportCall& call) {
   Term x = computing(call, 0);
@@ -236,6 +256,13 @@ Imported import_log_sigmoid(const ImportCall& call) {
   Term value = minimum(x, 0.0) - log1p(z);
   if (call.result(1).rank() != call.result(0).rank()) return decline("a buffer of another shape");
   return std::vector<ValueId>{value.in(call.result(0).dtype), z.in(call.result(1).dtype)};
+}
+
+// grad, self, exp(-|self|) from the forward
+Imported import_log_sigmoid_backward(const ImportCall& call) {
+  Term grad = computing(call, 0), x = computing(call, 1), z = computing(call, 2);
+  Term fraction = z / (z + 1.0);
+  return rounded(call, where(less(x, 0.0), 1.0 - fraction, fraction) * grad);
 }
 
 // self, end, weight: from the end that is nearer.

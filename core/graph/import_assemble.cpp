@@ -1,4 +1,6 @@
 // Tensors put together from pieces.
+#include <numeric>
+
 #include "graph/import_call.h"
 #include "sym/simplify.h"
 
@@ -114,6 +116,61 @@ Imported import_repeat(const ImportCall& call) {
   }
   ValueId tiles = call.builder.expand(call.builder.reshape(x, split), repeated);
   return one(call.builder.copy(call.builder.reshape(tiles, call.result().shape), x.dtype()));
+}
+
+namespace {
+
+// The elements of x seen in `shape`, its dimensions in that order, in the result's shape.
+Imported rearranged(const ImportCall& call, const Shape& shape, const std::vector<int64_t>& order) {
+  ValueId split = call.builder.reshape(call.tensor(0), shape);
+  return one(call.builder.reshape(call.builder.permute(split, order), call.result().shape));
+}
+
+}  // namespace
+
+// self, factor: channels to the pixels of blocks of factor by factor.
+Imported import_pixel_shuffle(const ImportCall& call) {
+  const Shape& from = call.tensor(0).type().shape;
+  const Shape& to = call.result().shape;
+  size_t n = from.size();
+  int64_t factor = call.integer(1);
+  Shape shape(from.begin(), from.end() - 3);
+  auto batch = static_cast<int64_t>(n) - 3;
+  std::vector<int64_t> order(n - 3);
+  std::iota(order.begin(), order.end(), 0);
+  shape.insert(shape.end(),
+               {to[n - 3], call.constant(factor), call.constant(factor), from[n - 2], from[n - 1]});
+  for (int64_t dim : {0, 3, 1, 4, 2}) order.push_back(batch + dim);
+  return rearranged(call, shape, order);
+}
+
+// self, factor: back.
+Imported import_pixel_unshuffle(const ImportCall& call) {
+  const Shape& from = call.tensor(0).type().shape;
+  const Shape& to = call.result().shape;
+  size_t n = from.size();
+  int64_t factor = call.integer(1);
+  Shape shape(from.begin(), from.end() - 3);
+  auto batch = static_cast<int64_t>(n) - 3;
+  std::vector<int64_t> order(n - 3);
+  std::iota(order.begin(), order.end(), 0);
+  shape.insert(shape.end(),
+               {from[n - 3], to[n - 2], call.constant(factor), to[n - 1], call.constant(factor)});
+  for (int64_t dim : {0, 2, 4, 1, 3}) order.push_back(batch + dim);
+  return rearranged(call, shape, order);
+}
+
+// self, groups: channel c of group g becomes channel g of group c.
+Imported import_channel_shuffle(const ImportCall& call) {
+  Shape shape = call.tensor(0).type().shape;
+  if (!shape[1].is_constant()) return decline("symbolic channels");
+  sym::Expr groups = call.size(1);
+  shape[1] = call.constant(shape[1].constant() / groups.constant());
+  shape.insert(shape.begin() + 1, groups);
+  std::vector<int64_t> order(shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[1], order[2]);
+  return rearranged(call, shape, order);
 }
 
 }  // namespace kerf::graph

@@ -23,7 +23,12 @@ const AtenRow kRows[] = {
 #undef ATEN
 };
 
-constexpr std::string_view kAten = "aten.", kOwn = "kerf.";
+constexpr std::string_view kAten = "aten.";
+
+// Of rows with the full name of an operator that is not torch's usual.
+bool names_namespace(std::string_view overload) {
+  return overload.starts_with("kerf.") || overload.starts_with("prims.");
+}
 
 const AtenRow* find_row(std::string_view op) {
   static const std::unordered_map<std::string_view, const AtenRow*> kByOverload = [] {
@@ -149,6 +154,14 @@ ValueId memory_of(const Graph& graph, ValueId value) {
   return value;
 }
 
+// A copy with the value's strides.
+ValueId own_memory(Builder& builder, ValueId value) {
+  TensorType type = builder.type(value);
+  ValueId copied = builder.copy(value, type.dtype);
+  builder.graph().values[copied].type.strides = type.strides;
+  return copied;
+}
+
 // Side outputs that have other types than tracing says (norms) are checked by their importers.
 bool has_own_types(Op op) {
   constexpr std::array kNorms = {Op::layer_norm,          Op::layer_norm_backward, Op::batch_norm,
@@ -167,7 +180,7 @@ Imported import_by(Builder& builder, const Call& call, const AtenRow& row) {
     if (!settled) return Unsupported{settled.reason()};
     // A sum over no dimension is its operand, a flip reads it: all but views promise memory of their own.
     bool shares = memory_of(builder.graph(), *settled) < first_new;
-    (*values)[i] = shares && !is_view(row) ? builder.copy(*settled, call.results[i].dtype) : *settled;
+    (*values)[i] = shares && !is_view(row) ? own_memory(builder, *settled) : *settled;
   }
   return values;
 }
@@ -204,7 +217,7 @@ std::optional<OverloadFacts> facts_of_overload(std::string_view op) {
 std::vector<std::string> imported_overloads() {
   std::vector<std::string> names;
   for (const AtenRow& row : kRows)
-    names.push_back(fmt::format("{}{}", row.overload.starts_with(kOwn) ? "" : kAten, row.overload));
+    names.push_back(fmt::format("{}{}", names_namespace(row.overload) ? "" : kAten, row.overload));
   return names;
 }
 

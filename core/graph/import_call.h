@@ -81,8 +81,7 @@ sym::Expr clamped_position(const ImportCall& call, sym::Expr position, sym::Expr
 using Importer = Imported (*)(const ImportCall& call);
 
 struct AtenRow {
-  std::string_view
-      overload;  // "add.Tensor"; Kerf's own operators have their namespace: "kerf.draw_seed.default"
+  std::string_view overload;  // "add.Tensor"; operators of other namespaces have it: "kerf.draw_seed.default"
   Importer importer;
   RowFields fields = {};
 };
@@ -91,6 +90,11 @@ struct AtenRow {
 inline Imported one(ValueId value) { return std::vector<ValueId>{value}; }
 inline Imported rounded(const ImportCall& call, const Term& value) {
   return one(value.in(call.result().dtype));
+}
+
+// Tensor argument `i` in the dtype the result is computed in.
+inline Term computing(const ImportCall& call, size_t i) {
+  return call.tensor(i).in(call.result().dtype).computing();
 }
 
 template <class... Args>

@@ -137,4 +137,36 @@ Imported import_group_norm_backward(const ImportCall& call) {
   return gradients(call, operands, 9, {Attr::groups, call.integer(8)});
 }
 
+namespace {
+
+std::vector<int64_t> dims_but(size_t kept, size_t rank) {
+  std::vector<int64_t> dims;
+  for (size_t i = 0; i < rank; ++i)
+    if (i != kept) dims.push_back(static_cast<int64_t>(i));
+  return dims;
+}
+
+}  // namespace
+
+// v, g, dim: v scaled to the norm g along all dimensions but `dim`, and the norm it had.
+Imported import_weight_norm(const ImportCall& call) {
+  Term v = computing(call, 0), g = computing(call, 1);
+  std::vector<int64_t> dims = dims_but(static_cast<size_t>(call.dim(2, v.type().rank())), v.type().rank());
+  if (dims.empty()) return decline("of a vector");
+  Term norm = sqrt(sum(v * v, dims, true));
+  Term scaled = v * (g / norm);
+  return std::vector<ValueId>{scaled.in(call.result(0).dtype), norm.in(call.result(1).dtype)};
+}
+
+// grad, v, g, norm, dim: the gradients of v and g.
+Imported import_weight_norm_backward(const ImportCall& call) {
+  Term grad = computing(call, 0), v = computing(call, 1), g = computing(call, 2);
+  Term norm = call.tensor(3).in(v.dtype());
+  std::vector<int64_t> dims = dims_but(static_cast<size_t>(call.dim(4, v.type().rank())), v.type().rank());
+  if (dims.empty()) return decline("of a vector");
+  Term along = sum(grad * v, dims, true);
+  Term of_v = g / norm * (grad - v * (along / (norm * norm)));
+  return std::vector<ValueId>{of_v.in(call.result(0).dtype), (along / norm).in(call.result(1).dtype)};
+}
+
 }  // namespace kerf::graph

@@ -154,12 +154,12 @@ Imported import_logsumexp(const ImportCall& call) {
   return rounded(call, call.term(call.builder.reshape(total, call.result().shape)));
 }
 
-// self, ord, dim, keepdim, dtype
+// self, ord, dim, keepdim, dtype. An order None is 2.
 Imported import_vector_norm(const ImportCall& call) {
   Term x = call.tensor(0).in(call.result().dtype).computing();
   Dims dims = call.dims(2, x.type().rank());
   bool keepdim = call.boolean(3, false);
-  double order = call.number(1);
+  double order = call.is_none(1) ? 2 : call.number(1);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (order == kInfinity) return rounded(call, reduced(ReduceOp::max, abs(x), dims, keepdim));
   if (order == -kInfinity) return rounded(call, reduced(ReduceOp::min, abs(x), dims, keepdim));

@@ -19,11 +19,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 # Torch takes these apart in Python before any table is asked. The pieces do not read at the positions that
 # eager's kernels do: some of those copy where sizes are equal and halve where they double.
-_WHOLE = [
+_RESAMPLED = [
     getattr(torch.ops.aten, f"{name}{dims}d")
     for name in ("upsample_nearest", "_upsample_nearest_exact")
     for dims in (1, 2, 3)
 ]
+# The pieces of this one count what stands behind the first -1 of a row as labels.
+_WHOLE = [*_RESAMPLED, torch.ops.aten.multilabel_margin_loss_forward]
 # Of integers, these are eager's kernels in fixed point, which round otherwise than the pieces; of floats the
 # pieces are right, and fuse.
 _WHOLE_OF_INTEGERS = [
@@ -49,18 +51,24 @@ def decompositions() -> dict[torch._ops.OpOverload, Callable[..., Any]]:
 @contextlib.contextmanager
 def whole_operators() -> Iterator[None]:
     """While tracing, operators that torch would take apart arrive whole; batch norms have eager's strides."""
-    overloads = [overload for op in _WHOLE + _WHOLE_OF_INTEGERS for overload in (op.default, op.vec)]
+    overloads = [op.default for op in _WHOLE + _WHOLE_OF_INTEGERS]
+    overloads += [op.vec for op in _RESAMPLED + _WHOLE_OF_INTEGERS]
     kernels = [dict(overload.py_kernels) for overload in overloads]
-    for op in _WHOLE:
-        for key in _KEYS:
+    for key in _KEYS:
+        for op in _WHOLE:
             op.default.py_kernels.pop(key, None)
+        for op in _RESAMPLED:
             op.vec.py_kernels[key] = functools.partial(_by_size, op.default)
     for op in _WHOLE_OF_INTEGERS:
         for key in _KEYS:
             op.default.py_kernels.pop(key, None)
             pieces = op.vec.py_kernels[key]
             op.vec.py_kernels[key] = functools.partial(_in_pieces, op.default, pieces)
-    pieces_of_norms = {overload: decomposition_table[overload] for overload in _BATCH_NORMS}
+    pieces_of_norms = {
+        overload: decomposition_table[overload]
+        for overload in _BATCH_NORMS
+        if overload in decomposition_table
+    }
     for overload, pieces in pieces_of_norms.items():
         decomposition_table[overload] = _in_memory_format(_BATCH_NORMS[overload], pieces)
     _forget_fakes()
@@ -106,9 +114,9 @@ def _forget_fakes() -> None:
     """Drops batch norms from what fake tensors remember of earlier calls."""
     context = TracingContext.try_get()
     mode = context.fake_mode if context else None
-    for cache in [FakeTensorMode.cache] + (
-        [mode.shape_env.fake_tensor_cache] if mode and mode.shape_env else []
-    ):
+    caches = [getattr(FakeTensorMode, "cache", {})]
+    caches.append(getattr(mode and mode.shape_env, "fake_tensor_cache", {}))
+    for cache in caches:
         for key in [key for key in cache if key.key[0] in _BATCH_NORMS]:
             del cache[key]
 

@@ -315,6 +315,18 @@ def test_dynamic_sizes():
     )
 
 
+def test_bounds_that_are_sizes() -> None:
+    def function(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.clamp(-1, x.shape[0] - 3), i.clamp(0, x.shape[1] - 1), i.clamp(max=x.shape[0])
+
+    def operands(*shape: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.randn(shape) * 3, torch.randint(-9, 20, shape)
+
+    kerf.reset()
+    compare(function, *operands(5, 7), dynamic=True, calls=[operands(8, 2)])
+    assert not any(record.externs for record in kerf.compilations())
+
+
 def test_dynamic_gradients():
     calls = [(_leaf(n, 6),) for n in (8, 3)]
     compare(
