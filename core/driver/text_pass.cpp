@@ -134,6 +134,7 @@ std::string compile_graph(std::string_view text) {
 // Texts must not depend on the machine: the target is that of CpuTarget's defaults.
 Program schedule_for_default_target(const Program& program) { return sched::schedule_kernels(program, {}); }
 
+Program fuse(const Program& program) { return sched::fuse_kernels(program); }
 Program split_large_folds(const Program& program) { return sched::split_folds(program); }
 
 constexpr TextPass kPasses[] = {
@@ -156,7 +157,7 @@ constexpr TextPass kPasses[] = {
     {"compile_o0", "the same with opt_level 0", compile_graph<0>},
     // program
     {"split_folds", "long folds with few results in two stages", on_program<split_large_folds>},
-    {"fuse_kernels", "merge kernels on common axes", on_program<sched::fuse_kernels>},
+    {"fuse_kernels", "merge kernels on common axes", on_program<fuse>},
     {"schedule_kernels", "choose and apply schedules", on_program<schedule_for_default_target>},
     // kernel, or each kernel of a program
     {"renumber", "canonical numbers", on_kernels<loop::renumber>},

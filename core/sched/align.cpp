@@ -54,9 +54,8 @@ struct Solver {
     return Expr();
   }
 
-  // Cuts the root axes so that kept and reduced axes of the nest lie on different ones, and marks those of the reduced
-  // as inner. False if some root axis serves both.
-  bool split_rows() {
+  // Cuts the root axes so that kept and reduced axes of the nest lie on different ones.
+  void cut_roots() {
     std::vector<axis::CutPoint> points;
     for (const sym::Substitution& s : result.member.map) axis::collect_cut_points(s.to, 1, points);
     std::vector<RootAxis> axes;
@@ -71,7 +70,7 @@ struct Solver {
         continue;
       }
       for (size_t i = 0; i < cut->symbols.size(); ++i) {
-        axes.push_back({cut->symbols[i], cut->extents[i], false});
+        axes.push_back({cut->symbols[i], cut->extents[i], root.inner, root.summed});
         result.facts.set_extent(cut->symbols[i], cut->extents[i]);
       }
       result.group_change.push_back({root.symbol, cut->value});
@@ -79,18 +78,35 @@ struct Solver {
     result.axes = std::move(axes);
     for (sym::Substitution& s : result.member.map)
       s.to = sym::simplify(sym::substitute(s.to, result.group_change), result.facts);
+  }
+
+  bool runs_over(const std::vector<AxisInfo>& axes, const RootAxis& root) const {
+    return std::any_of(axes.begin(), axes.end(), [&](const AxisInfo& axis) {
+      Expr value = solved(axis.symbol);
+      return value.valid() && sym::mentions(value, root.symbol);
+    });
+  }
+
+  // Root axes of the reduced axes become inner. False if some root axis serves both.
+  bool split_rows() {
+    cut_roots();
     for (RootAxis& root : result.axes) {
-      bool in_kept = false, in_reduced = false;
-      for (const AxisInfo& axis : nest.kept) {
-        Expr value = solved(axis.symbol);
-        in_kept = in_kept || (value.valid() && sym::mentions(value, root.symbol));
-      }
-      for (const AxisInfo& axis : nest.reduced) {
-        Expr value = solved(axis.symbol);
-        in_reduced = in_reduced || (value.valid() && sym::mentions(value, root.symbol));
-      }
-      if (in_kept && in_reduced) return false;
-      root.inner = in_reduced;
+      root.inner = runs_over(nest.reduced, root);
+      if (root.inner && runs_over(nest.kept, root)) return false;
+    }
+    return true;
+  }
+
+  // The reduced axes lie on outer root axes of their own: the same for all members that sum columns.
+  bool split_columns() {
+    bool any_summed =
+        std::any_of(result.axes.begin(), result.axes.end(), [](const RootAxis& a) { return a.summed; });
+    cut_roots();
+    for (RootAxis& root : result.axes) {
+      bool summed = runs_over(nest.reduced, root);
+      if (summed && (root.inner || runs_over(nest.kept, root))) return false;
+      if (any_summed && summed != root.summed) return false;
+      root.summed = summed;
     }
     return true;
   }
@@ -148,6 +164,25 @@ bool align_flexible(Solver& solver) {
   if (!solver.split_rows()) return false;
   if (!solver.free_reduced.empty()) solver.add_inner(solver.free_reduced);
   solver.result.member.is_full = true;
+  return true;
+}
+
+// At most this many additions round one after the other (codegen/llvm/reduce.cpp).
+constexpr int64_t kChain = 16;
+
+// A short sum over rows of the group, element by element of the rows.
+bool align_columns(Solver& solver) {
+  const Nest& nest = solver.nest;
+  Expr rows = axis::extent_product(solver.context, nest.reduced);
+  if (!rows.is_constant() || rows.constant() > kChain || rows.constant() < 2) return false;
+  for (const loop::Reduction& part : nest.parts)
+    if (part.op != ops::ReduceOp::sum) return false;
+  if (!nest.kept_values.empty() || !solver.free_kept.empty() || !solver.free_reduced.empty()) return false;
+  Expr points = axis::extent_product(solver.context, nest.all_axes());
+  Expr domain = axis::extent_product(solver.context, infos_of(solver.result.axes));
+  if (!sym::provably_equal(points, domain, solver.result.facts)) return false;
+  if (!solver.split_columns()) return false;
+  solver.result.member.is_full = solver.result.member.sums_columns = true;
   return true;
 }
 
@@ -233,8 +268,10 @@ std::optional<Alignment> align(const Group& group, const Nest& nest, Expr positi
     // Its members run over all root axes, so the shared element must as well.
     if (!sym::provably_equal(count, axis::extent_product(context, root), facts)) return std::nullopt;
     if (!align_flexible(solver)) return std::nullopt;
-  } else if (!align_rows(solver)) {
-    return std::nullopt;
+  } else {
+    Solver rows = solver;
+    if (align_rows(rows)) return std::move(rows.result);
+    if (!nest.reduces() || !align_columns(solver)) return std::nullopt;
   }
   return std::move(solver.result);
 }

@@ -40,6 +40,8 @@ std::vector<KernelBuilder::Part> part_folds(ReduceOp op, const std::vector<Value
 
 }  // namespace
 
+std::string parts_name(const Nest& nest, const std::string& suffix) { return nest.kernel->name + suffix; }
+
 Expr SplitFold::part_count() const {
   Expr count = nest.kernel->context->constant(1);
   for (const Piece& piece : pieces) count = count * piece.parts;
@@ -48,8 +50,8 @@ Expr SplitFold::part_count() const {
 
 Expr SplitFold::kept_count() const { return axis::extent_product(*nest.kernel->context, nest.kept); }
 
-FoldHalves::FoldHalves(const loop::Program& before, loop::Program& program)
-    : before_(before), program_(program), context_(*before.context) {
+FoldHalves::FoldHalves(const loop::Program& before, loop::Program& program, std::string suffix)
+    : before_(before), program_(program), suffix_(std::move(suffix)), context_(*before.context) {
   for (const loop::Size& size : before.sizes) {
     facts_.set_range(size.symbol, size.range);
     facts_.set_modulus(size.symbol, size.modulus);
@@ -148,7 +150,7 @@ FoldHalves::PartLoops FoldHalves::open_parts(Draft& draft, const SplitFold& fold
 }
 
 void FoldHalves::emit_parts(SplitFold& fold) {
-  Draft draft = this->draft(fold.nest.kernel->name + "_parts", {&fold.nest});
+  Draft draft = this->draft(parts_name(fold.nest, suffix_), {&fold.nest});
   PartLoops loops = open_parts(draft, fold);
   draft.builder.open_reduce(loops.folded);
   loops.copy.copy(fold.nest.point_values);
@@ -160,7 +162,7 @@ void FoldHalves::emit_parts(SplitFold& fold) {
     for (KernelBuilder::Part& one : part_folds(reduction.op, yields)) {
       bool is_index = ops::info(one.op).index_result;
       DType dtype = is_index ? DType::i64 : draft.builder.dtype(one.yields[0]);
-      fold.parts.back().push_back(add_buffer(fold, is_index ? "_part_indices" : "_parts", dtype));
+      fold.parts.back().push_back(add_buffer(fold, is_index ? "_part_indices" : suffix_, dtype));
       folds.push_back(std::move(one));
     }
   }
@@ -190,7 +192,7 @@ void FoldHalves::emit_shift(SplitFold& fold, const SplitFold& sum) {
 
 void FoldHalves::emit_parts_of_squares(SplitFold& fold, const SplitFold& sum) {
   emit_shift(fold, sum);
-  Draft draft = this->draft(fold.nest.kernel->name + "_parts", {&fold.nest});
+  Draft draft = this->draft(parts_name(fold.nest, suffix_), {&fold.nest});
   PartLoops loops = open_parts(draft, fold);
   draft.builder.open_reduce(loops.folded);
   ValueId value = load(draft, loops.copy, fold.squares->value);

@@ -31,7 +31,8 @@ struct SplitFold {
 // Appends to `program`, which begins as a copy of `before` without steps.
 class FoldHalves {
  public:
-  FoldHalves(const loop::Program& before, loop::Program& program);
+  // `suffix`: of the names of kernels and buffers of parts.
+  FoldHalves(const loop::Program& before, loop::Program& program, std::string suffix);
 
   // The first half of a fold; fills in `parts`.
   void emit_parts(SplitFold& fold);
@@ -81,6 +82,7 @@ class FoldHalves {
 
   const loop::Program& before_;
   loop::Program& program_;
+  std::string suffix_;
   sym::Context& context_;
   sym::Facts facts_;
 };

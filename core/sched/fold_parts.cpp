@@ -36,7 +36,8 @@ int64_t steps_of(const Nest& nest, int64_t kept) {
   return columns ? (kept + kLanes - 1) / kLanes : kept;
 }
 
-// The folded axes, those with the longest stride in memory first.
+}  // namespace
+
 std::vector<size_t> memory_order(const Nest& nest, const sym::Facts& facts) {
   std::vector<int64_t> strides(nest.reduced.size(), 0);
   for (const NestLoad& load : loads_of(nest))
@@ -49,7 +50,6 @@ std::vector<size_t> memory_order(const Nest& nest, const sym::Facts& facts) {
   return order;
 }
 
-// Constant chunks into which an axis can be cut exactly, 1 included.
 std::vector<int64_t> chunks_of(Expr extent, const sym::Facts& facts) {
   sym::Modulus modulus = sym::modulus_of(extent, facts);
   int64_t whole = extent.is_constant() ? extent.constant() : modulus.remainder == 0 ? modulus.modulus : 1;
@@ -61,8 +61,6 @@ std::vector<int64_t> chunks_of(Expr extent, const sym::Facts& facts) {
   }
   return chunks;
 }
-
-}  // namespace
 
 std::optional<std::vector<Piece>> choose_parts(const Nest& nest, const sym::Facts& size_facts,
                                                const SplitLimits& limits) {

@@ -45,11 +45,13 @@ class Fuser {
     make_axes();
     segments_ = plan_segments(program_, group_, producer_, stored_, lanes_per_row());
     for (loop::AxisId axis : outer_) builder_.open_loop(axis);
+    if (!summed_.empty()) clear_columns();
+    for (loop::AxisId axis : summed_) builder_.open_loop(axis);
     for (int loop = 0; loop <= segments_.loop_count; ++loop) {
       emit_rows(loop);
       if (loop < segments_.loop_count) emit_loop(loop);
     }
-    for (size_t i = 0; i < outer_.size(); ++i) builder_.close_loop();
+    for (size_t i = 0; i < outer_.size() + summed_.size(); ++i) builder_.close_loop();
     loop::Kernel kernel = loop::remove_dead_values(builder_.finish());
     for (const Member& member : group_.members)
       for (const std::string& source : member.nest.kernel->sources)
@@ -105,7 +107,9 @@ class Fuser {
     bool folds = std::any_of(group_.members.begin(), group_.members.end(),
                              [](const Member& m) { return m.nest.reduces(); });
     for (const RootAxis& root : group_.axes)
-      if (!root.inner) domain.push_back({root.symbol, root.extent, 0, false});
+      if (!root.inner && !root.summed) domain.push_back({root.symbol, root.extent, 0, false});
+    for (const RootAxis& root : group_.axes)
+      if (root.summed) domain.push_back({root.symbol, root.extent, 2, true});
     for (const RootAxis& root : group_.axes)
       if (root.inner) domain.push_back({root.symbol, root.extent, 1, folds});
     uint32_t counter = group_.next_symbol;
@@ -118,9 +122,11 @@ class Fuser {
       if (a.binding == 1) {
         inner_.push_back({a.symbol, a.extent});
       } else {
-        outer_.push_back(builder_.add_axis(fmt::format("x{}", outer_.size()), a.extent));
-        outer_change_.push_back({a.symbol, builder_.symbol(outer_.back())});
-        facts_.set_extent(builder_.symbol(outer_.back()), a.extent);
+        std::vector<loop::AxisId>& axes = a.binding == 2 ? summed_ : outer_;
+        axes.push_back(
+            builder_.add_axis(fmt::format("{}{}", a.binding == 2 ? "c" : "x", axes.size()), a.extent));
+        outer_change_.push_back({a.symbol, builder_.symbol(axes.back())});
+        facts_.set_extent(builder_.symbol(axes.back()), a.extent);
       }
     }
     canonical_map_ = std::move(canonical.map);
@@ -310,6 +316,38 @@ class Fuser {
     }
   }
 
+  // Rows of column sums begin as zeros.
+  void clear_columns() {
+    open_inner(segments_.loop_count, false);
+    for (const Member& member : group_.members) {
+      if (!member.sums_columns) continue;
+      for (const loop::Store& store : member.nest.stores) {
+        BufferIndex buffer = program_buffer(member, store.buffer);
+        if (!stored_[buffer]) continue;
+        DType dtype = program_.buffers[buffer].dtype;
+        ValueId zero = builder_.constant(ops::identity(ops::ReduceOp::sum, dtype));
+        builder_.store(buffers_.at(buffer), place(member, store.index, {}), zero);
+      }
+    }
+    for (size_t k = 0; k < inner_axes_.size(); ++k) builder_.close_loop();
+    inner_change_.clear();
+  }
+
+  // One row's share. The rows of one sum run on one thread, so nothing here is atomic.
+  void add_to_columns(const Member& member, const std::map<ValueId, ValueId>& copied) {
+    for (const loop::Store& store : member.nest.stores) {
+      BufferIndex buffer = program_buffer(member, store.buffer);
+      if (!stored_[buffer]) continue;
+      for (const loop::Reduction& part : member.nest.parts) {
+        if (part.result != store.value) continue;
+        Expr index = place(member, store.index, copied);
+        ValueId sum = builder_.load(buffers_.at(buffer), index);
+        sum = builder_.apply(ops::ScalarOp::add, {sum, copied.at(part.yields[0])});
+        builder_.store(buffers_.at(buffer), index, sum);
+      }
+    }
+  }
+
   void emit_loop(int loop) {
     struct Fold {
       const Member* member;
@@ -322,7 +360,8 @@ class Fuser {
     };
     bool any_fold = false;
     for (size_t m = 0; m < group_.members.size(); ++m)
-      any_fold = any_fold || (group_.members[m].nest.reduces() && runs_here(m));
+      any_fold =
+          any_fold || (group_.members[m].nest.reduces() && !group_.members[m].sums_columns && runs_here(m));
     open_inner(loop, any_fold);
     std::vector<loop::KernelBuilder::Part> parts;
     for (size_t m = 0; m < group_.members.size(); ++m) {
@@ -330,7 +369,9 @@ class Fuser {
       if (!member.is_full || !runs_here(m)) continue;
       std::map<ValueId, ValueId> copied;
       copy_values(member, member.nest.point_values, copied, loop);
-      if (member.nest.reduces()) {
+      if (member.sums_columns) {
+        add_to_columns(member, copied);
+      } else if (member.nest.reduces()) {
         for (const loop::Reduction& part : member.nest.parts) {
           std::vector<ValueId> yields;
           for (ValueId y : part.yields) yields.push_back(copied.at(y));
@@ -367,7 +408,7 @@ class Fuser {
   Segments segments_;
   std::vector<BufferIndex> arguments_;
   std::map<BufferIndex, loop::BufferId> buffers_, rows_;
-  std::vector<loop::AxisId> outer_, inner_axes_;
+  std::vector<loop::AxisId> outer_, summed_, inner_axes_;
   std::vector<axis::AxisInfo> inner_;  // canonical inner axes
   std::vector<sym::Substitution> canonical_map_, outer_change_, inner_change_;
   sym::Facts facts_;

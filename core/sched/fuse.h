@@ -6,6 +6,8 @@
 //     inner loop 0: full members, folds        then the results of its folds
 //     row values that need loop 0's folds     (slot 1)
 //     inner loop 1 ...
+// Where columns are summed, their rows are cleared first, and the axes summed over are loops around all the rest, inside the
+// outer ones.
 // Every member runs in the first inner loop that its inputs allow (later where only later loops read it). A full value
 // that a later loop reads again is, in this order: read back, if it is in memory anyway; computed again, if that is cheap;
 // kept in a local row.

@@ -20,7 +20,8 @@ void add_once(std::vector<size_t>& ids, size_t id) {
 
 }  // namespace
 
-Grouper::Grouper(const loop::Program& program) : program_(program), traffic_(traffic_of(program)) {
+Grouper::Grouper(const loop::Program& program, const ColumnLimits& limits)
+    : program_(program), limits_(limits), traffic_(traffic_of(program)) {
   result_.group_of.resize(program.steps.size());
   result_.position.resize(program.steps.size());
   for (const loop::Size& size : program.sizes) {
@@ -163,14 +164,30 @@ std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nes
   std::optional<Alignment> broadcast;
   for (const Candidate& candidate : candidates) {
     std::optional<Alignment> alignment = align(g, nest, candidate.position, candidate.index, is_copy);
-    if (!alignment || !is_local(*alignment)) continue;
+    if (!alignment || !is_local(*alignment) || meets_unfinished_sum(g, alignment->member, step)) continue;
     if (!join_pays(g, *alignment, candidate.position)) continue;
+    if (alignment->member.sums_columns && !columns_pay(*alignment, limits_.min_steps)) continue;
     alignment->member.link = candidate.link;
     alignment->member.through = candidate.buffer;
     if (!alignment->broadcasts) return alignment;
     if (!broadcast) broadcast = std::move(alignment);
   }
   return broadcast;
+}
+
+// A column sum is whole only after all iterations over its axis: no member reads it.
+bool Grouper::meets_unfinished_sum(const Group& g, const Member& member, size_t step) const {
+  auto reads_of_sum = [&](size_t reader, size_t sum) {
+    const std::vector<BufferIndex>& reads = traffic_.steps[reader].reads;
+    return std::any_of(reads.begin(), reads.end(), [&](BufferIndex buffer) {
+      const std::vector<BufferIndex>& writes = traffic_.steps[sum].writes;
+      return std::find(writes.begin(), writes.end(), buffer) != writes.end();
+    });
+  };
+  return std::any_of(g.members.begin(), g.members.end(), [&](const Member& other) {
+    return (other.sums_columns && reads_of_sum(step, other.step)) ||
+           (member.sums_columns && reads_of_sum(other.step, step));
+  });
 }
 
 // Other groups that only feed this one move into it.
@@ -219,6 +236,8 @@ std::vector<Grouper::Touch> Grouper::reads_of(const Nest& nest, size_t step) con
   return touches;
 }
 
-Grouping group_kernels(const loop::Program& program) { return Grouper(program).run(); }
+Grouping group_kernels(const loop::Program& program, const ColumnLimits& limits) {
+  return Grouper(program, limits).run();
+}
 
 }  // namespace kerf::sched

@@ -7,6 +7,8 @@
 //   scalar   one value per outer point          (a row's maximum, a rescaled sum)
 //   full     a value per outer and inner point   (exp(x - max))
 //   reducing folds all inner axes away            (sum of exp)
+//   columns  a sum over a few outer axes, kept for the inner ones (16 rows of a bias gradient): a row in memory to which
+//            every iteration of those axes adds. They run in order, inside the other outer axes.
 // A flexible group has only outer axes and only pointwise members over all of them; the first reducing or broadcasting
 // member decides which of its axes become inner (cutting them where needed).
 //
@@ -19,6 +21,7 @@
 #include "axis/linear.h"
 #include "loop/program.h"
 #include "sched/nest.h"
+#include "sched/tuning.h"
 #include "sym/facts.h"
 
 namespace kerf::sched {
@@ -27,6 +30,7 @@ struct RootAxis {
   sym::Expr symbol;
   sym::Expr extent;
   bool inner = false;
+  bool summed = false;  // an outer axis over which columns are summed
 };
 
 // How a member came to its group: by a buffer that it shares with the members already there.
@@ -42,6 +46,7 @@ struct Member {
   Nest nest;
   std::vector<sym::Substitution> map;  // every axis of the nest over the root axes
   bool is_full = false;                // uses the inner axes (a reducing member does so inside its fold)
+  bool sums_columns = false;           // a full member that adds to a row in memory
   bool is_copy = false;                // computes again what another group computes and stores
   Link link = Link::none;              // for reports, with the buffer
   target::BufferIndex through = target::kNoBuffer;
@@ -66,6 +71,14 @@ struct Grouping {
   std::vector<uint32_t> position;               // per step without a group: where it runs
 };
 
-Grouping group_kernels(const loop::Program& program);
+// How many outer iterations must be left for threads where columns are summed.
+struct ColumnLimits {
+  int64_t min_steps = tuning::min_parallel_rows;
+  int64_t chunk = tuning::column_chunk;          // rows summed in one chain
+  int64_t min_chunk = tuning::column_min_chunk;  // where no more divide the number of rows
+  int64_t min_elements = tuning::column_elements;
+};
+
+Grouping group_kernels(const loop::Program& program, const ColumnLimits& limits = {});
 
 }  // namespace kerf::sched

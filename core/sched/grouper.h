@@ -13,7 +13,7 @@ namespace kerf::sched {
 
 class Grouper {
  public:
-  explicit Grouper(const loop::Program& program);
+  Grouper(const loop::Program& program, const ColumnLimits& limits);
   Grouping run();
 
  private:
@@ -33,6 +33,7 @@ class Grouper {
   std::vector<size_t> sibling_groups(size_t step) const;
   std::optional<uint32_t> common_position(size_t id, size_t step) const;
   std::optional<Alignment> find_alignment(const Group& g, const Nest& nest, size_t step, bool is_copy) const;
+  bool meets_unfinished_sum(const Group& g, const Member& member, size_t step) const;
 
   // --- regroup.cpp: whole groups
   void copy_cheap_producers();
@@ -54,6 +55,7 @@ class Grouper {
   std::vector<Touch> reads_of(const Nest& nest, size_t step) const;
 
   const loop::Program& program_;
+  ColumnLimits limits_;
   Traffic traffic_;
   sym::Facts size_facts_;
   Grouping result_;

@@ -54,10 +54,10 @@ std::vector<InnerLoop> innermost_loops(const loop::Kernel& kernel) {
                                  [](const loop::Stmt& s) { return !loop::axes_of(s).empty(); });
     if (has_inner) return;
     InnerLoop inner;
-    loop::Path inside(path.begin() + static_cast<std::ptrdiff_t>(outer), path.end());
-    inner.axes = loop::axes_of(inside);
-    for (AxisId axis : loop::axes_of(stmt)) inner.axes.push_back(axis);
     inner.is_reduce = std::holds_alternative<loop::Reduce>(stmt);
+    loop::Path inside(path.begin() + static_cast<std::ptrdiff_t>(outer), path.end());
+    if (!inner.is_reduce) inner.axes = loop::axes_of(inside);
+    for (AxisId axis : loop::axes_of(stmt)) inner.axes.push_back(axis);
     for (const loop::Stmt& s : *body)
       if (const auto* define = std::get_if<loop::Define>(&s)) {
         const loop::Value& value = kernel.values[define->value];

@@ -20,7 +20,8 @@ struct PlacedAccess {
 };
 std::vector<PlacedAccess> placed_accesses(const loop::Kernel& kernel);
 
-// The loops and reduces inside the outer chain that have no loop inside them: their axes, outermost first.
+// The loops and reduces inside the outer chain that have no loop inside them: their axes, outermost first; of loops, with those
+// around them.
 struct InnerLoop {
   std::vector<loop::AxisId> axes;
   bool is_reduce = false;

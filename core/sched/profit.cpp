@@ -75,4 +75,11 @@ bool join_pays(const Group& group, const Alignment& alignment, Expr position) {
   return steps >= tuning::min_parallel_rows;
 }
 
+bool columns_pay(const Alignment& alignment, int64_t min_steps) {
+  int64_t steps = 1;
+  for (const RootAxis& axis : alignment.axes)
+    if (!axis.inner && !axis.summed) steps *= hinted(axis.extent, alignment.facts);
+  return steps >= min_steps;
+}
+
 }  // namespace kerf::sched

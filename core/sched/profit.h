@@ -12,4 +12,7 @@ int64_t hinted(sym::Expr expr, const sym::Facts& facts);
 // Joining `alignment` to `group` through a buffer that the group touches at `position` (over the group's old axes).
 bool join_pays(const Group& group, const Alignment& alignment, sym::Expr position);
 
+// Summing columns over a group's rows leaves enough grid steps.
+bool columns_pay(const Alignment& alignment, int64_t min_steps);
+
 }  // namespace kerf::sched

@@ -4,6 +4,7 @@
 
 #include "loop/renumber.h"
 #include "sched/align.h"
+#include "sched/columns.h"
 #include "sched/fuse.h"
 #include "sched/group.h"
 #include "sched/reasons.h"
@@ -38,9 +39,10 @@ std::vector<bool> members_only(const loop::Program& program, const Traffic& traf
 
 }  // namespace
 
-loop::Program fuse_kernels(const loop::Program& program) {
+loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limits) {
+  loop::Program program = split_columns(before, limits);
   Traffic traffic = traffic_of(program);
-  Grouping grouping = group_kernels(program);
+  Grouping grouping = group_kernels(program, limits);
   struct Placed {
     uint32_t position;
     std::variant<loop::Launch, target::ExternCall> step;

@@ -1,13 +1,14 @@
 #pragma once
 // The scheduler as a whole: Program in, Program out, with merged kernels on canonical axes, scheduled for the target.
 #include "loop/program.h"
+#include "sched/group.h"
 #include "target/cpu.h"
 
 namespace kerf::sched {
 
-// Merges kernels (group.h, fuse.h). Steps are put in their new order; temporaries nobody reads any more stay in the table,
+// Merges kernels (group.h, fuse.h), column sums with the rows beside them (columns.h). Steps are put in their new order; temporaries nobody reads any more stay in the table,
 // unused.
-loop::Program fuse_kernels(const loop::Program& program);
+loop::Program fuse_kernels(const loop::Program& program, const ColumnLimits& limits = {});
 
 // Chooses and applies a schedule for every launch.
 loop::Program schedule_kernels(const loop::Program& program, const target::CpuTarget& target);

@@ -21,12 +21,13 @@ bool same_extents(const std::vector<AxisInfo>& a, const std::vector<AxisInfo>& b
 
 class Splitter {
  public:
-  Splitter(const loop::Program& program, const SplitLimits& limits)
+  Splitter(const loop::Program& program, const ChooseParts& choose, bool late, const std::string& suffix)
       : program_(program),
-        limits_(limits),
+        choose_(choose),
+        late_(late),
         traffic_(traffic_of(program)),
         result_(program),
-        halves_(program, result_) {
+        halves_(program, result_, suffix) {
     result_.steps.clear();
   }
 
@@ -44,9 +45,13 @@ class Splitter {
     const auto* launch = std::get_if<loop::Launch>(&program_.steps[step]);
     std::optional<Nest> nest = launch ? take_apart(launch->kernel) : std::nullopt;
     if (!nest || !nest->reduces() || !is_stable(step)) return false;
-    std::optional<std::vector<Piece>> pieces = choose_parts(*nest, halves_.facts(), limits_);
+    std::optional<std::vector<Piece>> pieces = choose_(step, *nest);
     if (!pieces) return false;
     SplitFold fold{.step = step, .nest = *nest, .pieces = *pieces};
+    if (late_) {
+      waiting_.push_back(std::move(fold));
+      return true;
+    }
     fold.squares = squares_of(program_, traffic_, step, *nest, halves_.facts());
     const SplitFold* sum = fold.squares ? sum_of_same(fold) : nullptr;
     if (sum) {
@@ -110,11 +115,14 @@ class Splitter {
       (joins ? ready : others).push_back(std::move(fold));
     }
     waiting_ = std::move(others);
+    if (late_)
+      for (SplitFold& fold : ready) halves_.emit_parts(fold);
     halves_.emit_joins(ready);
   }
 
   const loop::Program& program_;
-  SplitLimits limits_;
+  const ChooseParts& choose_;
+  bool late_;
   Traffic traffic_;
   loop::Program result_;
   FoldHalves halves_;
@@ -125,7 +133,18 @@ class Splitter {
 }  // namespace
 
 loop::Program split_folds(const loop::Program& program, const SplitLimits& limits) {
-  return Splitter(program, limits).run();
+  sym::Facts facts;
+  for (const loop::Size& size : program.sizes) {
+    facts.set_range(size.symbol, size.range);
+    facts.set_modulus(size.symbol, size.modulus);
+  }
+  auto choose = [&](size_t, const Nest& nest) { return choose_parts(nest, facts, limits); };
+  return split_folds(program, choose, false, "_parts");
+}
+
+loop::Program split_folds(const loop::Program& program, const ChooseParts& choose, bool late,
+                          const std::string& suffix) {
+  return Splitter(program, choose, late, suffix).run();
 }
 
 }  // namespace kerf::sched

@@ -20,7 +20,9 @@
 //
 // Only exact cuts are made: of the folded axes, outermost in memory first, whole axes (of any size, known or not) and a divisor
 // of the next. A masked tail would keep the parts off the axes of the producers, which costs more than the cut gains.
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "loop/program.h"
@@ -49,5 +51,22 @@ std::optional<std::vector<Piece>> choose_parts(const Nest& nest, const sym::Fact
                                                const SplitLimits& limits);
 
 loop::Program split_folds(const loop::Program& program, const SplitLimits& limits = {});
+
+// --- for other reasons to split (columns.h)
+
+// How to cut the fold that the launch `step` is.
+using ChooseParts = std::function<std::optional<std::vector<Piece>>(size_t step, const Nest& nest)>;
+// `late`: the parts are computed in the place of the second half too. `suffix` ends the names of kernels and buffers of parts.
+loop::Program split_folds(const loop::Program& program, const ChooseParts& choose, bool late,
+                          const std::string& suffix);
+
+// The name of the kernel that computes a fold's parts.
+std::string parts_name(const Nest& nest, const std::string& suffix);
+
+// The folded axes, those with the longest stride in memory first.
+std::vector<size_t> memory_order(const Nest& nest, const sym::Facts& size_facts);
+
+// Constant chunks into which an axis can be cut exactly, 1 included.
+std::vector<int64_t> chunks_of(sym::Expr extent, const sym::Facts& size_facts);
 
 }  // namespace kerf::sched

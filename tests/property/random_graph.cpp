@@ -142,6 +142,7 @@ class Generator {
         builder_.apply(ops::ScalarOp::maximum, {centred, builder_.constant(Scalar::of(DType::f64, -7))});
     values_.push_back(clipped);
     ValueId total = builder_.reduce(ops::ReduceOp::sum, clipped, dims, true);
+    if (rank > 1 && chance(60)) values_.push_back(sum_across(clipped, dims[0]));
     return builder_.apply(ops::ScalarOp::sub, {clipped, total});
   }
 
@@ -182,6 +183,14 @@ class Generator {
     ValueId positive = builder_.apply(ops::ScalarOp::gt, {a, builder_.constant(Scalar::of(DType::f64, 0))});
     ops::ReduceOp op = chance(50) ? ops::ReduceOp::any : ops::ReduceOp::all;
     return builder_.cast(builder_.reduce(op, positive, {pick(rank)}, chance(60)), DType::f64);
+  }
+
+  // Over all dimensions but one: a column fold beside a row fold of the same values.
+  ValueId sum_across(ValueId value, int64_t row) {
+    std::vector<int64_t> others;
+    for (int64_t d = 0; d < static_cast<int64_t>(shape(value).size()); ++d)
+      if (d != row) others.push_back(d);
+    return builder_.reduce(ops::ReduceOp::sum, value, others, chance(40));
   }
 
   std::optional<ValueId> reshaped() {

@@ -145,3 +145,21 @@ def test_fold_of_what_is_not_finite(values: list[float], rows: int) -> None:
     torch.testing.assert_close(
         torch.compile(lambda x: x.sum(0), backend="kerf")(x), x.sum(0), equal_nan=True, rtol=1e-6, atol=0
     )
+
+
+@pytest.mark.parametrize("rows", [4096, 1000, 2053])  # in chunks of 16, of 10, and as one fold
+@pytest.mark.parametrize("norm", ["LayerNorm", "RMSNorm"])
+def test_gradients_of_rows_and_columns(norm: str, rows: int) -> None:
+    torch._dynamo.reset()
+    x = torch.rand(rows, 192, generator=torch.Generator().manual_seed(0))
+
+    def step(kind: str) -> dict[str, torch.Tensor]:
+        dtype = torch.float64 if kind == "referee" else torch.float32
+        module = getattr(torch.nn, norm)(192).to(dtype)
+        leaf = x.to(dtype, copy=True).requires_grad_()
+        model = torch.compile(module, backend="kerf") if kind == "kerf" else module
+        (model(leaf) * x.sin().to(dtype)).sum().backward()
+        return {"input": leaf.grad} | {name: p.grad for name, p in module.named_parameters()}
+
+    verdicts = numeric.judge(step("kerf"), [step("eager")], step("referee"))
+    assert [v.reason for v in verdicts if v.reason] == []
