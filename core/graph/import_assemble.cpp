@@ -91,7 +91,7 @@ Imported import_roll(const ImportCall& call) {
   if (dims.empty()) x = call.term(call.builder.reshape(x, {sym::product(call.context(), shape)}));
   sym::Facts facts = call.facts();
   for (size_t i = 0; i < shifts.size(); ++i) {
-    int64_t dim = dims.empty() ? 0 : wrap_dim(dims[i].constant(), shape.size());
+    int64_t dim = dims.empty() ? 0 : wrap_dim(known(dims[i]), shape.size());
     sym::Expr size = x.type().shape[static_cast<size_t>(dim)];
     if (size.is_constant(0)) continue;
     if (!sym::provably_less(call.constant(0), size, facts)) return decline("a size that may be 0");

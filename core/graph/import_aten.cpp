@@ -169,9 +169,17 @@ bool has_own_types(Op op) {
   return std::ranges::find(kNorms, op) != kNorms.end();
 }
 
+Imported run_importer(Builder& builder, const Call& call, const AtenRow& row) {
+  try {
+    return row.importer({builder, call, row.fields});
+  } catch (const SymbolicNumber&) {
+    return decline("a symbolic number");
+  }
+}
+
 Imported import_by(Builder& builder, const Call& call, const AtenRow& row) {
   ValueId first_new = builder.graph().values.end_id();
-  Imported values = row.importer({builder, call, row.fields});
+  Imported values = run_importer(builder, call, row);
   if (!values || has_own_types(row.fields.op)) return values;
   CHECK(values->size() == call.results.size(), "{}: {} results of {}", call.op, values->size(),
         call.results.size());

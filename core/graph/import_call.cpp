@@ -49,11 +49,16 @@ std::vector<sym::Expr> ImportCall::sizes(size_t i) const {
   return sizes;
 }
 
-int64_t ImportCall::integer(size_t i) const { return size(i).constant(); }
+int64_t known(sym::Expr number) {
+  if (!number.is_constant()) throw SymbolicNumber();
+  return number.constant();
+}
+
+int64_t ImportCall::integer(size_t i) const { return known(size(i)); }
 
 bool ImportCall::boolean(size_t i) const {
   // FX passes some flags as 0 and 1.
-  if (const auto* integer = std::get_if<sym::Expr>(&argument(i).value)) return integer->constant() != 0;
+  if (const auto* integer = std::get_if<sym::Expr>(&argument(i).value)) return known(*integer) != 0;
   return as<bool>(*this, i, "a bool");
 }
 
@@ -71,7 +76,7 @@ const std::string& ImportCall::string(size_t i) const { return as<std::string>(*
 Scalar scalar_of(const Argument& argument, DType dtype) {
   if (const auto* flag = std::get_if<bool>(&argument.value)) return Scalar::of_int(dtype, *flag);
   if (const auto* integer = std::get_if<sym::Expr>(&argument.value))
-    return Scalar::of_int(dtype, integer->constant());
+    return Scalar::of_int(dtype, known(*integer));
   const auto* number = std::get_if<double>(&argument.value);
   CHECK(number, "an argument is not a number");
   return convert(Scalar::of(DType::f64, *number), dtype);
@@ -111,7 +116,7 @@ int64_t ImportCall::dim(size_t i, size_t rank) const { return wrap_dim(integer(i
 std::vector<int64_t> ImportCall::dims(size_t i, size_t rank) const {
   std::vector<int64_t> dims;
   if (!is_none(i))
-    for (sym::Expr dim : sizes(i)) dims.push_back(wrap_dim(dim.constant(), rank));
+    for (sym::Expr dim : sizes(i)) dims.push_back(wrap_dim(known(dim), rank));
   // A 0-d tensor has no dimension to name, though torch accepts 0 and -1.
   if (rank == 0) return {};
   if (dims.empty()) {

@@ -61,7 +61,11 @@ struct ImportCall {
   Term term(ValueId value) const { return {builder, value}; }
 };
 
-Scalar scalar_of(const Argument& argument, DType dtype);  // a Python number that is not symbolic
+// Thrown where an importer needs a number and the call has a symbolic one; the call then stays external.
+struct SymbolicNumber {};
+int64_t known(sym::Expr number);  // throws SymbolicNumber
+
+Scalar scalar_of(const Argument& argument, DType dtype);  // of a Python number; throws SymbolicNumber
 
 // Whether torch converts the argument to `dtype` rather than to raise "without overflow". True of what is no number or
 // is symbolic. Infinities fit into floats, NaN does not into integers; u8 takes negative integers, modulo 256.

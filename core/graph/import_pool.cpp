@@ -22,7 +22,7 @@ struct Kernel {
 Dims per_dimension(const ImportCall& call, size_t argument, const Dims& if_empty) {
   Dims list;
   if (!call.is_none(argument))
-    for (sym::Expr entry : call.sizes(argument)) list.push_back(entry.constant());
+    for (sym::Expr entry : call.sizes(argument)) list.push_back(known(entry));
   if (list.empty()) return if_empty;
   if (list.size() == 1) list.resize(if_empty.size(), list[0]);
   return list;

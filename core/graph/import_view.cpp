@@ -44,7 +44,7 @@ Imported import_expand(const ImportCall& call) {
 Imported import_permute(const ImportCall& call) {
   Term x = call.tensor(0);
   std::vector<int64_t> dims;
-  for (sym::Expr dim : call.sizes(1)) dims.push_back(wrap_dim(dim.constant(), x.type().rank()));
+  for (sym::Expr dim : call.sizes(1)) dims.push_back(wrap_dim(known(dim), x.type().rank()));
   return one(call.builder.permute(x, dims));
 }
 
@@ -110,7 +110,7 @@ Imported import_split(const ImportCall& call) {
 Imported import_flip(const ImportCall& call) {
   Term x = call.tensor(0);
   std::vector<int64_t> dims;
-  for (sym::Expr dim : call.sizes(1)) dims.push_back(wrap_dim(dim.constant(), x.type().rank()));
+  for (sym::Expr dim : call.sizes(1)) dims.push_back(wrap_dim(known(dim), x.type().rank()));
   if (x.type().rank() == 0) return one(x);
   return one(call.builder.copy(call.builder.flip(x, dims), x.dtype()));
 }

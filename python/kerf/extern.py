@@ -30,8 +30,7 @@ def resolve(op: str) -> Callable[..., Any]:
 def copy_strided(tensor: torch.Tensor) -> torch.Tensor:
     """The same values, shape, strides (overlaps included) and storage offset in memory of its own.
 
-    AOTAutograd reads off a view of an argument where in the argument it lies; what it reads must not view
-    something else.
+    AOTAutograd reads off a view of an argument where in the argument it lies; the copy must be no view.
     """
     if tensor.numel() == 0:
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)

@@ -305,6 +305,21 @@ def test_bits_of_a_slice_by_symbolic_sizes():
 # Sizes
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, n: x.norm(n, 1),
+        lambda x, n: F.softplus(x, n),
+        lambda x, n: x[:, ::n] * 2,
+        lambda x, n: F.max_pool1d(x, n) + F.avg_pool1d(x, n),
+        lambda x, n: x.flip(n - 2).sum(n - 2),
+    ],
+)
+def test_numbers_that_are_symbolic(function):
+    calls = [(torch.randn(4, 9), 3)]
+    compare(function, torch.randn(4, 9), 2, dynamic=True, calls=calls)
+
+
 def test_dynamic_sizes():
     calls = [(torch.randn(n, 6),) for n in (7, 13, 1)]
     compare(
