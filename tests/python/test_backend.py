@@ -321,7 +321,7 @@ def test_dynamic_gradients():
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_unfold(dynamic: bool) -> None:
-    """Windows along dimensions, which overlap: of inputs, inside kernels, of views, and two that share memory."""
+    """Windows along dimensions: of inputs, inside kernels, of views, and two that share memory."""
 
     def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         y = x * 2
