@@ -141,9 +141,9 @@ Result<ValueId> settle(Builder& builder, const TensorType& promised, ValueId val
 // Calls whose results eager may place in the memory of their operand.
 bool is_view(const AtenRow& row) {
   static const std::unordered_set<Importer> kViews = {
-      import_reshape,  import_same,       import_expand, import_permute, import_transpose,
-      import_t,        import_slice,      import_narrow, import_select,  import_split,
-      import_diagonal, import_as_strided, import_bitcast};
+      import_reshape,  import_same,       import_expand,  import_permute, import_transpose,
+      import_t,        import_slice,      import_narrow,  import_select,  import_split,
+      import_diagonal, import_as_strided, import_bitcast, import_unfold};
   return kViews.contains(row.importer);
 }
 

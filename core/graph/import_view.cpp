@@ -138,6 +138,21 @@ Imported import_diagonal(const ImportCall& call) {
                                {{.dtype = result.dtype, .shape = result.shape, .strides = {}}})[0]);
 }
 
+// self, dimension, size, step: the windows along a dimension, their elements in a new last one.
+Imported import_unfold(const ImportCall& call) {
+  Term x = call.tensor(0);
+  if (x.type().rank() == 0) return decline("of a 0-d tensor");
+  auto along = static_cast<size_t>(call.dim(1, x.type().rank()));
+  Shape strides = contiguous_strides(call.context(), x.type().shape);
+  strides.push_back(strides[along]);
+  strides[along] = strides[along] * call.size(3);
+  const TensorType& result = call.result();
+  return one(call.builder.node(
+      Op::as_strided, {x},
+      {{Attr::shape, result.shape}, {Attr::strides, strides}, {Attr::offset, call.constant(0)}},
+      {{.dtype = result.dtype, .shape = result.shape, .strides = {}}})[0]);
+}
+
 // self, size, stride, storage_offset: addresses self's storage, which is known here only if self is contiguous
 // and starts it, or no offset is given.
 Imported import_as_strided(const ImportCall& call) {

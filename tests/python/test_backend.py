@@ -353,6 +353,19 @@ def test_dynamic_gradients():
     )
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_unfold(dynamic: bool) -> None:
+    """Windows along dimensions: of inputs, inside kernels, of views, and two that share memory."""
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * 2
+        inside = (x.exp().unfold(1, 4, 2).unfold(2, 3, 1) * 2).sum(-1)
+        return x.unfold(1, 3, 2), inside, x.permute(2, 0, 1).unfold(0, 3, 1).sin(), y.unfold(1, 3, 2), y
+
+    compare(function, _leaf(4, 6, 6), calls=[(_leaf(5, 9, 7),)], train=True, dynamic=dynamic)
+    compare(function, torch.randn(4, 6, 6).transpose(1, 2), dynamic=dynamic)
+
+
 def test_dynamic_chunks() -> None:
     def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return *(part * 2 for part in x.chunk(3, 1)), *x.sin().chunk(2)
