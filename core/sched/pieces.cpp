@@ -7,7 +7,6 @@
 
 #include "axis/linear.h"
 #include "axis/pieces.h"
-#include "loop/renumber.h"
 #include "loop/walk.h"
 #include "sched/outer.h"
 #include "sched/profit.h"
@@ -25,12 +24,6 @@ using sym::Kind;
 namespace {
 
 constexpr size_t kMost = 4;  // intervals of one loop
-
-// A comparison that changes at one place of the axis: true below it, or true from it on.
-struct Step {
-  Expr point;
-  bool below;
-};
 
 // One innermost loop, and where it falls apart.
 class Splitter {
@@ -53,13 +46,6 @@ class Splitter {
  private:
   Expr symbol() const { return points_[0].axis; }
 
-  void add(Expr point) {
-    Expr zero = point.context().constant(0), extent = kernel_.axes[loop_.axis].extent;
-    if (!sym::provably_less(zero, point, facts_) || !sym::provably_less(point, extent, facts_)) return;
-    axis::AxisPoints one[] = {{symbol(), {point}}};
-    axis::add_points(points_, one, kMost, facts_);
-  }
-
   // The innermost // and % terms over this axis.
   void find_wraps(Expr expr) {
     if (!sym::mentions(expr, symbol())) return;
@@ -78,26 +64,8 @@ class Splitter {
     } else if (const auto* define = std::get_if<loop::Define>(&stmt)) {
       const loop::Value& value = kernel_.values[define->value];
       if (value.index.valid()) find_wraps(value.index);
-      if (std::optional<Step> step = step_of(value)) add(step->point);
     }
   }
-
-  // index e < index b, where e - b = axis + rest: below the point -rest.
-  std::optional<Step> step_of(const loop::Value& value) const {
-    if (value.kind != loop::ValueKind::apply || (value.op != ScalarOp::lt && value.op != ScalarOp::ge))
-      return std::nullopt;
-    const loop::Value &left = kernel_.values[value.operands[0]], &right = kernel_.values[value.operands[1]];
-    if (left.kind != loop::ValueKind::index || right.kind != loop::ValueKind::index) return std::nullopt;
-    std::optional<axis::Shifted> shifted;
-    Expr difference = sym::simplify(left.index - right.index, facts_);
-    if (difference == symbol()) shifted = axis::Shifted{symbol(), 1, difference.context().constant(0)};
-    if (!shifted) shifted = axis::shifted_axis(difference);
-    if (!shifted || !(shifted->axis == symbol()) || shifted->scale != 1 || !values_free(shifted->offset))
-      return std::nullopt;
-    return Step{sym::neg(shifted->offset), value.op == ScalarOp::lt};
-  }
-
-  static bool values_free(Expr expr) { return loop::values_in(expr).empty(); }
 
   class Copier {
    public:
@@ -123,10 +91,6 @@ class Splitter {
       auto found = values_.find(value);
       return found == values_.end() ? value : found->second;
     }
-    std::optional<bool> known(ValueId value) const {
-      auto found = known_.find(value);
-      return found == known_.end() ? std::nullopt : std::optional(found->second);
-    }
     Expr place(Expr index) const {
       std::vector<sym::Substitution> values;
       for (ValueId value : loop::values_in(index))
@@ -143,44 +107,11 @@ class Splitter {
         return;
       }
       ValueId old = std::get<loop::Define>(stmt).value;
-      if (std::optional<ValueId> same = decided(old)) {
-        values_[old] = at(*same);
-        if (std::optional<bool> is = known(*same)) known_[old] = *is;
-        return;
-      }
       loop::Value value = kernel_.values[old];
-      if (std::optional<bool> is = known(old)) {
-        value = loop::Value{
-            .kind = loop::ValueKind::constant, .dtype = DType::b1, .literal = Scalar::of(DType::b1, *is)};
-      } else {
-        if (value.index.valid()) value.index = place(value.index);
-        if (value.kind == loop::ValueKind::load && !value.operands.empty() && known(value.operands[0]))
-          value.operands.clear();  // the mask is true
-        for (ValueId& operand : value.operands) operand = at(operand);
-      }
+      if (value.index.valid()) value.index = place(value.index);
+      for (ValueId& operand : value.operands) operand = at(operand);
       values_[old] = kernel_.values.push_back(std::move(value));
       out.push_back(loop::Define{values_[old]});
-    }
-
-    // The operand that the value equals here; notes booleans that are constant here.
-    std::optional<ValueId> decided(ValueId id) {
-      const loop::Value& value = kernel_.values[id];
-      if (std::optional<Step> step = from_.step_of(value)) {
-        if (sym::provably_less_equal(range_.end, step->point, from_.facts_)) known_[id] = step->below;
-        if (sym::provably_less_equal(step->point, range_.begin, from_.facts_)) known_[id] = !step->below;
-        return std::nullopt;
-      }
-      if (value.kind == loop::ValueKind::load && !value.operands.empty() && known(value.operands[0]) == false)
-        return value.operands[1];
-      if (value.kind != loop::ValueKind::apply) return std::nullopt;
-      if (value.op == ScalarOp::where)
-        if (std::optional<bool> is = known(value.operands[0])) return value.operands[*is ? 1 : 2];
-      if (value.op != ScalarOp::and_ || value.dtype != DType::b1) return std::nullopt;
-      for (size_t i = 0; i < 2; ++i) {
-        std::optional<bool> is = known(value.operands[i]);
-        if (is) return *is ? value.operands[1 - i] : value.operands[i];
-      }
-      return std::nullopt;
     }
 
     const Splitter& from_;
@@ -190,7 +121,6 @@ class Splitter {
     sym::Facts facts_;
     std::vector<sym::Substitution> change_;
     std::map<ValueId, ValueId> values_;
-    std::map<ValueId, bool> known_;
   };
 
   loop::Kernel& kernel_;
@@ -241,7 +171,7 @@ std::vector<loop::Kernel> split_pieces(const loop::Kernel& kernel) {
   if (!changed) return {kernel};
   result.body = std::move(body);
   bool split_whole = outer_chain(result).size() < chain.size();
-  if (!split_whole || !few_rows) return {loop::remove_dead_values(result)};
+  if (!split_whole || !few_rows) return {result};
   // One kernel for each interval, with all loops around it.
   auto innermost = [&](loop::Kernel& of) -> loop::Block& {
     loop::Block* block = &of.body;
@@ -256,7 +186,7 @@ std::vector<loop::Kernel> split_pieces(const loop::Kernel& kernel) {
     block.clear();
     block.push_back(std::move(kept));
     if (k > 0) one.name += fmt::format("_part{}", k);
-    apart.push_back(loop::remove_dead_values(one));
+    apart.push_back(std::move(one));
   }
   return apart;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Loops along memory whose accesses wrap (a rolled row) or are masked by the position (a padded row) fall into loops over
-// intervals, in which the wraps are offsets and the masks are gone (axis/pieces.h).
+// Loops along memory whose accesses wrap (a rolled row) fall into loops over intervals, in which the wraps are offsets
+// (axis/pieces.h). Masked rows stay whole: docs/decisions/0023-pieces-on-the-cpu.md.
 //
 //   for c < 100                              for r0 < 97
 //     load x[100*r + (c + 3) % 100]            load x[100*r + r0 + 3]
