@@ -8,13 +8,18 @@
 //   axes (a0 < 512, a1 < 3, a2 < 3072, reduce a3 < 4)
 //     load a1
 //     store 21504*a0 + 3072*a1 + a2
-// followed by `guard VALUE < BOUND` lines; accesses that stay non-affine end in `derived`.
+// followed by `guard VALUE < BOUND` lines; accesses that stay non-affine end in `derived`. Other lines of a domain:
+//     mask p0 < 4             a comparison (also >=, ==)
+//     cut p1 at 64            a hard cut
+//     never_derived           options: pieces of a small digit instead of a derived access;
+//     pieces_at_masks         pieces where masks change
+// Where the domain falls into pieces, accesses and masks are listed for each: `piece a0 in [0, 53)`.
 #include <string>
 #include <string_view>
 
 namespace kerf::axis {
 
-// Throws ParseError. Guards are allowed; axes are named a0, a1, ... in canonical order.
+// Throws ParseError. Guards and pieces are allowed; axes are named a0, a1, ... in canonical order.
 std::string canonicalize_text(std::string_view text);
 
 }  // namespace kerf::axis

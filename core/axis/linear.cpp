@@ -1,12 +1,38 @@
 #include "axis/linear.h"
 
+#include <algorithm>
+
 #include "sym/simplify.h"
 
 namespace kerf::axis {
 
 using sym::Expr;
 
+namespace {
+
+// Sums of constant multiples of axes, which most indices are; nullopt for everything else.
+std::optional<LinearForm> plain_form(Expr expr, std::span<const AxisInfo> axes) {
+  sym::Context& context = expr.context();
+  LinearForm form;
+  form.coefficients.assign(axes.size(), context.constant(0));
+  form.rest = context.constant(0);
+  for (const sym::Term& term : sym::terms_of(expr)) {
+    if (term.rest.is_constant(1)) {
+      form.rest = context.constant(term.coefficient);
+      continue;
+    }
+    auto axis =
+        std::find_if(axes.begin(), axes.end(), [&](const AxisInfo& a) { return a.symbol == term.rest; });
+    if (axis == axes.end()) return std::nullopt;
+    form.coefficients[static_cast<size_t>(axis - axes.begin())] = context.constant(term.coefficient);
+  }
+  return form;
+}
+
+}  // namespace
+
 std::optional<LinearForm> linear_form(Expr expr, std::span<const AxisInfo> axes) {
+  if (std::optional<LinearForm> plain = plain_form(expr, axes)) return plain;
   LinearForm form;
   Expr rest = expr;
   for (const AxisInfo& axis : axes) {
@@ -66,6 +92,27 @@ Expr row_major(sym::Context& context, std::span<const AxisInfo> axes) {
   Expr position = context.constant(0);
   for (const AxisInfo& axis : axes) position = position * axis.extent + axis.symbol;
   return position;
+}
+
+bool is_axis(Expr expr) { return expr.is_symbol() && expr.symbol().kind == sym::SymbolKind::axis; }
+
+bool mentions_axis(Expr expr) {
+  if (is_axis(expr)) return true;
+  for (size_t i = 0; i < expr.size(); ++i)
+    if (mentions_axis(expr.operand(i))) return true;
+  return false;
+}
+
+std::optional<Shifted> shifted_axis(Expr expr) {
+  if (is_axis(expr)) return std::nullopt;
+  std::optional<Shifted> result;
+  for (const sym::Term& term : sym::terms_of(expr)) {
+    if (!is_axis(term.rest)) continue;
+    if (result) return std::nullopt;
+    result = Shifted{term.rest, term.coefficient, expr - term.rest * term.coefficient};
+  }
+  if (!result || mentions_axis(result->offset)) return std::nullopt;
+  return result;
 }
 
 std::optional<Expr> stride_over(Expr expr, Expr symbol) {

@@ -50,6 +50,17 @@ sym::Expr extent_product(sym::Context& context, std::span<const AxisInfo> axes);
 // Row-major position: the last axis is the fastest.
 sym::Expr row_major(sym::Context& context, std::span<const AxisInfo> axes);
 
+bool is_axis(sym::Expr expr);
+bool mentions_axis(sym::Expr expr);
+
+// expr = scale * axis + offset, over one axis symbol that occurs nowhere else; the offset is not zero or the scale not 1.
+struct Shifted {
+  sym::Expr axis;
+  int64_t scale;
+  sym::Expr offset;
+};
+std::optional<Shifted> shifted_axis(sym::Expr expr);
+
 // The change of `expr` when `symbol` grows by one, if that is the same everywhere; nullopt otherwise.
 std::optional<sym::Expr> stride_over(sym::Expr expr, sym::Expr symbol);
 

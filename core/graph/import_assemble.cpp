@@ -12,15 +12,6 @@ ValueId cat(Builder& builder, const std::vector<ValueId>& pieces, int64_t dim) {
   return pieces.size() == 1 ? pieces[0] : builder.node(Op::cat, pieces, {{Attr::dim, dim}}, {})[0];
 }
 
-// `x` in a tensor of zeros that is longer along one dimension.
-ValueId zeros_around(const ImportCall& call, const Term& x, size_t dim, sym::Expr before, sym::Expr after) {
-  Shape low(x.type().rank(), call.constant(0)), high = low;
-  low[dim] = before;
-  high[dim] = after;
-  return call.builder.node(
-      Op::pad, {x}, {{Attr::value, Scalar::of(x.dtype(), 0)}, {Attr::low, low}, {Attr::high, high}}, {})[0];
-}
-
 }  // namespace
 
 // tensors, dim. An empty 1-d tensor fits every shape, as torch always allowed.
@@ -57,28 +48,6 @@ Imported import_pad(const ImportCall& call) {
   Scalar value = call.is_none(2) ? Scalar::of(x.dtype(), 0) : scalar_of(call.argument(2), x.dtype());
   return one(
       call.builder.node(Op::pad, {x}, {{Attr::value, value}, {Attr::low, low}, {Attr::high, high}}, {})[0]);
-}
-
-// grad, input_sizes, dim, start, end, step: zeros around the gradient of a slice.
-Imported import_slice_backward(const ImportCall& call) {
-  Term grad = call.tensor(0);
-  const Shape& shape = call.result().shape;
-  int64_t dim = call.dim(2, shape.size());
-  auto at = static_cast<size_t>(dim);
-  sym::Expr step = call.is_none(5) ? call.constant(1) : call.size(5);
-  if (!step.is_constant(1)) return decline("a step");
-  sym::Expr start = clamped_position(call, call.is_none(3) ? call.constant(0) : call.size(3), shape[at]);
-  return one(zeros_around(call, grad, at, start, shape[at] - start - grad.type().shape[at]));
-}
-
-// grad, input_sizes, dim, index
-Imported import_select_backward(const ImportCall& call) {
-  const Shape& shape = call.result().shape;
-  int64_t dim = call.dim(2, shape.size());
-  auto at = static_cast<size_t>(dim);
-  sym::Expr start = clamped_position(call, call.size(3), shape[at]);
-  Term row = call.term(call.builder.unsqueeze(call.tensor(0), dim));
-  return one(zeros_around(call, row, at, start, shape[at] - start - 1));
 }
 
 // self, shifts, dims. Without dims: of the flattened elements.

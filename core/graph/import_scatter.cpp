@@ -132,27 +132,4 @@ Imported import_scatter_reduce(const ImportCall& call) {
   return scatter(call, call.tensor(3).in(call.result().dtype), mode);
 }
 
-// self, src, dim, start, end, step
-Imported import_slice_scatter(const ImportCall& call) {
-  Term data = call.tensor(0), source = call.tensor(1).in(call.result().dtype);
-  int64_t dim = call.dim(2, data.type().rank());
-  sym::Expr start = call.is_none(3) ? call.constant(0) : call.size(3);
-  sym::Expr size = data.type().shape[static_cast<size_t>(dim)];
-  if (sym::provably_less(start, call.constant(0), call.facts()))
-    start = sym::max(start + size, call.constant(0));
-  sym::Expr step = call.is_none(5) ? call.constant(1) : call.size(5);
-  Term list =
-      call.term(call.builder.iota(source.type().shape[static_cast<size_t>(dim)], start, step, DType::i64));
-  return one(index_put(data, source, along(call, dim, list), {.accumulate = false, .wrap = false}));
-}
-
-// self, src, dim, index
-Imported import_select_scatter(const ImportCall& call) {
-  Term data = call.tensor(0), source = call.tensor(1).in(call.result().dtype);
-  int64_t dim = call.dim(2, data.type().rank());
-  Term position = call.term(call.builder.size_value(call.size(3)));
-  Term row = call.term(call.builder.unsqueeze(source, dim));
-  return one(index_put(data, row, along(call, dim, position), {.accumulate = false, .wrap = true}));
-}
-
 }  // namespace kerf::graph

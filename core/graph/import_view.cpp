@@ -1,7 +1,9 @@
 // Views. Sizes are the traced ones, so that -1, None and broadcasting are already resolved.
+#include <algorithm>
 #include <numeric>
 
 #include "graph/import_call.h"
+#include "graph/strided.h"
 #include "sym/simplify.h"
 
 namespace kerf::graph {
@@ -153,28 +155,51 @@ Imported import_unfold(const ImportCall& call) {
       {{.dtype = result.dtype, .shape = result.shape, .strides = {}}})[0]);
 }
 
-// self, size, stride, storage_offset: addresses self's storage, which is known here only if self is contiguous
-// and starts it, or no offset is given.
+namespace {
+
+// Whether a value begins its storage: computed here, or filled with one number. Views, inputs and results of the library may lie
+// anywhere; but a reshape keeps the order of what is contiguous.
+bool starts_storage(const Graph& graph, ValueId value) {
+  const Node* producer = &graph.nodes[graph.values[value].producer];
+  if (producer->op == Op::reshape) {
+    const TensorType& base = graph.type(producer->operands[0]);
+    if (base.strides != contiguous_strides(*graph.context, base.shape)) return false;
+    return starts_storage(graph, producer->operands[0]);
+  }
+  const Node& node = *producer;
+  if (node.op == Op::expand) return graph.nodes[graph.values[node.operands[0]].producer].op == Op::constant;
+  Family family = info(node.op).family;
+  return family != Family::view && family != Family::source && family != Family::external;
+}
+
+}  // namespace
+
+Result<Strided> read_strided(const ImportCall& call, const Term& tensor, size_t first) {
+  Strided strided{call.sizes(first), call.sizes(first + 1), call.constant(0)};
+  if (tensor.type().strides != contiguous_strides(call.context(), tensor.type().shape))
+    return decline("self is not contiguous");
+  if (!call.is_none(first + 2)) {
+    strided.offset = call.size(first + 2);
+    if (!starts_storage(call.builder.graph(), tensor))
+      return decline("an offset into a storage that is not known");
+  }
+  sym::Expr last = strided.offset;
+  for (size_t i = 0; i < strided.shape.size(); ++i) last = last + (strided.shape[i] - 1) * strided.strides[i];
+  bool empty = std::ranges::any_of(strided.shape, [](sym::Expr extent) { return extent.is_constant(0); });
+  if (!empty && !sym::provably_less(last, sym::product(call.context(), tensor.type().shape), call.facts()))
+    return decline("it reaches outside self");
+  return strided;
+}
+
+// self, size, stride, storage_offset
 Imported import_as_strided(const ImportCall& call) {
   Term x = call.tensor(0);
-  Shape shape = call.sizes(1), strides = call.sizes(2);
-  if (x.type().strides != contiguous_strides(call.context(), x.type().shape))
-    return decline("self is not contiguous");
-  const Graph& graph = call.builder.graph();
-  Family family = info(graph.nodes[graph.values[x].producer].op).family;
-  bool starts_storage = family != Family::view && family != Family::source && family != Family::external;
-  sym::Expr offset = call.constant(0);
-  if (!call.is_none(3)) {
-    offset = call.size(3);
-    if (!starts_storage) return decline("an offset into a storage that is not known");
-  }
-  sym::Expr last = offset;
-  for (size_t i = 0; i < shape.size(); ++i) last = last + (shape[i] - 1) * strides[i];
-  if (!sym::provably_less(last, sym::product(call.context(), x.type().shape), call.facts()))
-    return decline("it reaches outside self");
-  return one(call.builder.node(Op::as_strided, {x},
-                               {{Attr::shape, shape}, {Attr::strides, strides}, {Attr::offset, offset}},
-                               {call.result()})[0]);
+  Result<Strided> at = read_strided(call, x, 1);
+  if (!at) return Unsupported{at.reason()};
+  return one(
+      call.builder.node(Op::as_strided, {x},
+                        {{Attr::shape, at->shape}, {Attr::strides, at->strides}, {Attr::offset, at->offset}},
+                        {call.result()})[0]);
 }
 
 // self, dtype: the bits of another type of one width.

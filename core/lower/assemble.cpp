@@ -1,6 +1,8 @@
 // cat and pad. A cat is one kernel per piece, each writing its slice of the result's buffer: a producer of the piece
-// can then be merged into it.
+// can then be merged into it. A cat that rotates one value, as a roll does, is one kernel that reads through a remainder;
+// rotations of rotations are joined.
 #include "lower/draft.h"
+#include "lower/view.h"
 #include "sym/simplify.h"
 
 namespace kerf::lower {
@@ -17,10 +19,80 @@ void require(KernelDraft& draft, std::optional<loop::ValueId>& condition, ops::S
   condition = condition ? builder.apply(ops::ScalarOp::and_, {*condition, holds}) : holds;
 }
 
+// out[i] = value[(i + start) % size] along dim.
+struct Rotation {
+  graph::ValueId value;
+  size_t dim;
+  sym::Expr start, size;
+};
+
+// cat(x[start:], x[:start]), of a dimension that is not empty.
+std::optional<Rotation> rotation_of(const graph::Graph& graph, const graph::Node& cat,
+                                    const sym::Facts& facts) {
+  if (cat.op != graph::Op::cat || cat.operands.size() != 2) return std::nullopt;
+  int64_t dim = cat.get<int64_t>(Attr::dim);
+  const graph::Node* pieces[2];
+  for (size_t i = 0; i < 2; ++i) {
+    pieces[i] = &graph.nodes[graph.values[cat.operands[i]].producer];
+    if (pieces[i]->op != graph::Op::slice || pieces[i]->get<int64_t>(Attr::dim) != dim ||
+        !pieces[i]->get<sym::Expr>(Attr::step).is_constant(1) ||
+        pieces[i]->operands[0] != pieces[0]->operands[0])
+      return std::nullopt;
+  }
+  auto d = static_cast<size_t>(dim);
+  auto length = [&](graph::ValueId value) { return graph.type(value).shape[d]; };
+  Rotation rotation{pieces[0]->operands[0], d, pieces[0]->get<sym::Expr>(Attr::start), {}};
+  rotation.size = length(rotation.value);
+  bool joins = pieces[1]->get<sym::Expr>(Attr::start).is_constant(0) &&
+               sym::provably_equal(length(cat.operands[1]), rotation.start, facts) &&
+               sym::provably_equal(rotation.start + length(cat.operands[0]), rotation.size, facts) &&
+               sym::provably_less(graph.context->constant(0), rotation.size, facts);
+  return joins ? std::optional(rotation) : std::nullopt;
+}
+
+// The rotation that alone reads this one, before any write-back could change what this one reads.
+bool is_joined_later(const Lowering& lowering, graph::NodeId id) {
+  const graph::Graph& graph = lowering.graph;
+  graph::ValueId value = graph.nodes[id].results[0];
+  if (lowering.uses[value] != 2) return false;
+  for (graph::NodeId next(id.index + 1); next < graph.nodes.end_id(); ++next.index) {
+    const graph::Node& node = graph.nodes[next];
+    if (node.op == graph::Op::assign) return false;
+    std::optional<Rotation> rotation = rotation_of(graph, node, lowering.facts);
+    if (rotation && rotation->value == value)
+      return lowering.uses[node.operands[0]] == 1 && lowering.uses[node.operands[1]] == 1;
+  }
+  return false;
+}
+
+void lower_rotation(Lowering& lowering, graph::NodeId id, Rotation rotation) {
+  const graph::Graph& graph = lowering.graph;
+  const graph::Node& node = graph.nodes[id];
+  KernelDraft draft(lowering, id, node_name(graph, id));
+  Position position = draft.open_loops(graph.type(node.results[0]).shape), source = position;
+  for (;;) {
+    sym::Expr& along = source[rotation.dim];
+    along = sym::simplify(sym::mod(along + rotation.start, rotation.size), draft.facts());
+    const graph::Node& inner = graph.nodes[graph.values[rotation.value].producer];
+    if (inner.op != graph::Op::cat || !std::holds_alternative<Mapped>(lowering.places[rotation.value])) break;
+    rotation = *rotation_of(graph, inner, lowering.facts);
+  }
+  loop::ValueId value = draft.read(rotation.value, source);
+  draft.store(place_in_new_buffer(lowering, node.results[0]), position, value);
+  draft.finish();
+}
+
 }  // namespace
 
 void lower_cat(Lowering& lowering, graph::NodeId id) {
   const graph::Node& node = lowering.graph.nodes[id];
+  if (std::optional<Rotation> rotation = rotation_of(lowering.graph, node, lowering.facts)) {
+    if (is_joined_later(lowering, id))
+      lowering.places[node.results[0]] = Mapped{id};  // read by lower_rotation alone
+    else
+      lower_rotation(lowering, id, *rotation);
+    return;
+  }
   Strided slice = place_in_new_buffer(lowering, node.results[0]);
   size_t rank = lowering.graph.type(node.results[0]).rank();
   size_t dim = static_cast<size_t>(node.get<int64_t>(Attr::dim));

@@ -56,24 +56,26 @@ struct Solver {
 
   // Cuts the root axes so that kept and reduced axes of the nest lie on different ones.
   void cut_roots() {
-    std::vector<axis::CutPoint> points;
-    for (const sym::Substitution& s : result.member.map) axis::collect_cut_points(s.to, 1, points);
+    std::vector<axis::CutSet> sets;
+    for (const sym::Substitution& s : result.member.map)
+      for (axis::CutSet& set : axis::cut_sets(s.to, 1, false)) sets.push_back(std::move(set));
     std::vector<RootAxis> axes;
     for (const RootAxis& root : result.axes) {
-      std::vector<axis::CutPoint> own;
-      for (const axis::CutPoint& p : points)
-        if (p.axis == root.symbol) own.push_back(p);
-      auto cut = axis::cut_range(root.extent, own, result.facts, false,
-                                 [&] { return fresh_root(context, result.next_symbol); });
-      if (!cut) {
+      std::vector<axis::CutSet> own;
+      for (const axis::CutSet& set : sets)
+        if (set.axis == root.symbol) own.push_back(set);
+      auto chain = axis::choose_chain(root.extent, {}, own, {}, result.facts, {});
+      if (own.empty() || chain->empty()) {
         axes.push_back(root);
         continue;
       }
-      for (size_t i = 0; i < cut->symbols.size(); ++i) {
-        axes.push_back({cut->symbols[i], cut->extents[i], root.inner, root.summed});
-        result.facts.set_extent(cut->symbols[i], cut->extents[i]);
+      axis::Cut cut = axis::cut_range(root.extent, *chain, result.facts,
+                                      [&] { return fresh_root(context, result.next_symbol); });
+      for (size_t i = 0; i < cut.symbols.size(); ++i) {
+        axes.push_back({cut.symbols[i], cut.extents[i], root.inner, root.summed});
+        result.facts.set_extent(cut.symbols[i], cut.extents[i]);
       }
-      result.group_change.push_back({root.symbol, cut->value});
+      result.group_change.push_back({root.symbol, cut.value});
     }
     result.axes = std::move(axes);
     for (sym::Substitution& s : result.member.map)

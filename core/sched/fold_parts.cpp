@@ -36,6 +36,13 @@ int64_t steps_of(const Nest& nest, int64_t kept) {
   return columns ? (kept + kLanes - 1) / kLanes : kept;
 }
 
+// A product of floats has no compensation: in parts it would only round otherwise.
+bool has_float_product(const Nest& nest) {
+  return std::any_of(nest.parts.begin(), nest.parts.end(), [&](const loop::Reduction& part) {
+    return part.op == ops::ReduceOp::prod && is_floating(nest.kernel->values[part.result].dtype);
+  });
+}
+
 }  // namespace
 
 std::vector<size_t> memory_order(const Nest& nest, const sym::Facts& facts) {
@@ -64,6 +71,7 @@ std::vector<int64_t> chunks_of(Expr extent, const sym::Facts& facts) {
 
 std::optional<std::vector<Piece>> choose_parts(const Nest& nest, const sym::Facts& size_facts,
                                                const SplitLimits& limits) {
+  if (has_float_product(nest)) return std::nullopt;
   int64_t kept = hinted_product(nest.kept, size_facts), folded = hinted_product(nest.reduced, size_facts);
   if (kept <= 0 || folded <= 0 || kept * folded < limits.min_elements) return std::nullopt;
   int64_t steps = steps_of(nest, kept);

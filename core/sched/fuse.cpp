@@ -103,19 +103,18 @@ class Fuser {
   // --- axes
 
   void make_axes() {
-    std::vector<axis::DomainAxis> domain;
+    axis::Domain domain{{}, accesses(), {}, {}, group_.facts};
     bool folds = std::any_of(group_.members.begin(), group_.members.end(),
                              [](const Member& m) { return m.nest.reduces(); });
     for (const RootAxis& root : group_.axes)
-      if (!root.inner && !root.summed) domain.push_back({root.symbol, root.extent, 0, false});
+      if (!root.inner && !root.summed) domain.axes.push_back({root.symbol, root.extent, 0, false});
     for (const RootAxis& root : group_.axes)
-      if (root.summed) domain.push_back({root.symbol, root.extent, 2, true});
+      if (root.summed) domain.axes.push_back({root.symbol, root.extent, 2, true});
     for (const RootAxis& root : group_.axes)
-      if (root.inner) domain.push_back({root.symbol, root.extent, 1, folds});
+      if (root.inner) domain.axes.push_back({root.symbol, root.extent, 1, folds});
     uint32_t counter = group_.next_symbol;
-    axis::Canonical canonical = axis::canonicalize(domain, accesses(), group_.facts, [&] {
-      return context_.symbol("a" + std::to_string(counter++), sym::SymbolKind::axis);
-    });
+    axis::Canonical canonical = axis::canonicalize(
+        domain, [&] { return context_.symbol("a" + std::to_string(counter++), sym::SymbolKind::axis); });
     facts_ = group_.facts;
     for (const axis::DomainAxis& a : canonical.axes) {
       facts_.set_extent(a.symbol, a.extent);

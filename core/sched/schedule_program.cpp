@@ -7,6 +7,7 @@
 #include "sched/columns.h"
 #include "sched/fuse.h"
 #include "sched/group.h"
+#include "sched/pieces.h"
 #include "sched/reasons.h"
 #include "sched/schedule.h"
 #include "sched/traffic.h"
@@ -87,12 +88,19 @@ loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limi
 
 loop::Program schedule_kernels(const loop::Program& program, const target::CpuTarget& target) {
   loop::Program result = program;
-  for (auto& step : result.steps) {
-    auto* launch = std::get_if<loop::Launch>(&step);
-    if (!launch) continue;
-    Schedule schedule =
-        choose_schedule(launch->kernel, target, {.outer_is_parallel = launch->outer_is_parallel});
-    launch->kernel = loop::renumber(apply_schedule(launch->kernel, schedule));
+  result.steps.clear();
+  for (const auto& step : program.steps) {
+    const auto* launch = std::get_if<loop::Launch>(&step);
+    if (!launch) {
+      result.steps.push_back(step);
+      continue;
+    }
+    for (const loop::Kernel& kernel : split_pieces(launch->kernel)) {
+      Schedule schedule = choose_schedule(kernel, target, {.outer_is_parallel = launch->outer_is_parallel});
+      loop::Launch scheduled = *launch;
+      scheduled.kernel = loop::renumber(apply_schedule(kernel, schedule));
+      result.steps.push_back(std::move(scheduled));
+    }
   }
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sym/batch.h"
 #include "sym/node_map.h"
 #include "sym/products.h"
 
@@ -118,18 +119,25 @@ Expr build(Context& context, Kind kind, std::span<const Expr> operands) {
 }
 
 Expr substitute(Expr expr, std::span<const Substitution> map) {
+  substitute_all({&expr, 1}, map);
+  return expr;
+}
+
+void substitute_all(std::span<Expr> exprs, std::span<const Substitution> map) {
+  if (exprs.empty()) return;
   uint64_t mask = 0;
   for (const Substitution& entry : map) {
     CHECK(entry.from.is_symbol(), "only symbols can be substituted");
     mask |= entry.from.node()->symbol_mask;
   }
-  if ((expr.node()->symbol_mask & mask) == 0) return expr;
   auto leaf = [&](Expr symbol) {
     for (const Substitution& entry : map)
       if (entry.from == symbol) return entry.to;
     return symbol;
   };
-  return Rebuilder(expr.context(), leaf).rebuild(expr);
+  Rebuilder rebuilder(exprs[0].context(), leaf);
+  for (Expr& expr : exprs)
+    if (expr.node()->symbol_mask & mask) expr = rebuilder.rebuild(expr);
 }
 
 Expr rebuild(Context& target, Expr expr) {

@@ -14,6 +14,7 @@ class Simplifier {
   explicit Simplifier(const Facts& facts) : known_(facts) {}
 
   Expr simplify(Expr expr);
+  void renew_budget() { budget_ = kBudget; }
   Analysis& known() { return known_; }
 
  private:
@@ -22,7 +23,8 @@ class Simplifier {
 
   Analysis known_;
   NodeMap<Expr> simplified_;
-  int budget_ = 20000;  // rule applications; far beyond what real expressions take
+  static constexpr int kBudget = 20000;  // rule applications; far beyond what real expressions take
+  int budget_ = kBudget;
 };
 
 Expr rewrite_floor_div(Expr expr, Simplifier& simplifier);
@@ -41,5 +43,10 @@ std::optional<DigitSplit> split_digits(Expr dividend, Expr divisor, Analysis& kn
 
 // x when dividend = -1 - x modulo a constant divisor and all of its terms are negative: 127 - p of 128.
 std::optional<Expr> reversed_of(Expr dividend, Expr divisor);
+
+// `value(dividend)` when the dividend is k*x + c of one symbol x with exactly two values: an affine function of x that
+// agrees on both. (h + 1) % 2 with h < 2 is 1 - h; (h + 1) // 2 is h.
+std::optional<Expr> of_two_values(Expr dividend, Expr divisor, int64_t (*value)(int64_t, int64_t),
+                                  Analysis& known);
 
 }  // namespace kerf::sym

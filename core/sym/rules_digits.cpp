@@ -127,4 +127,32 @@ std::optional<Expr> reversed_of(Expr dividend, Expr divisor) {
   return neg(dividend - (divisor.constant() - 1));
 }
 
+std::optional<Expr> of_two_values(Expr dividend, Expr divisor, int64_t (*value)(int64_t, int64_t),
+                                  Analysis& known) {
+  if (!divisor.is_constant() || divisor.constant() <= 0 || term_count(dividend) > 2) return std::nullopt;
+  Expr symbol;
+  Wide coefficient = 0, constant = 0;
+  for (size_t i = 0; i < term_count(dividend); ++i) {
+    Expr term = term_at(dividend, i);
+    if (term.is_constant()) {
+      constant = term.constant();
+    } else if (symbol.valid() || !rest_of(term).is_symbol()) {
+      return std::nullopt;
+    } else {
+      symbol = rest_of(term);
+      coefficient = coefficient_of(term);
+    }
+  }
+  if (!symbol.valid()) return std::nullopt;
+  Range range = known.range(symbol);
+  if (!range.lo || !range.hi || static_cast<Wide>(*range.hi) - *range.lo != 1) return std::nullopt;
+  Wide first = coefficient * *range.lo + constant, second = first + coefficient;
+  if (!fits(first) || !fits(second)) return std::nullopt;
+  int64_t low = value(static_cast<int64_t>(first), divisor.constant());
+  Wide step = static_cast<Wide>(value(static_cast<int64_t>(second), divisor.constant())) - low;
+  Wide base = low - step * *range.lo;
+  if (!fits(step) || !fits(base)) return std::nullopt;
+  return mul(dividend.context().constant(static_cast<int64_t>(step)), symbol) + static_cast<int64_t>(base);
+}
+
 }  // namespace kerf::sym

@@ -2,6 +2,7 @@
 //   range     e // a                 ->  k              when k*a <= e < (k+1)*a, a symbolic divisor included
 //   digits    (128*p0 + p1) // 1024  ->  p0 // 8        p1 < 128
 //   reversal  (127 - p) // 128       ->  -(p // 128)    the builder has taken multiples out
+//   two       (h + 1) // 2           ->  h              h < 2
 //   nested    (x // a) // b          ->  x // (a*b)     symbolic b > 0; the builder does constants
 //   digit     (x % (a*b)) // a       ->  (x // a) % b
 #include "sym/eval.h"
@@ -33,6 +34,7 @@ Expr rewrite_floor_div(Expr expr, Simplifier& simplifier) {
     return floor_div(split->multiple, divisor);
   if (std::optional<Expr> reversed = reversed_of(dividend, divisor))
     return neg(floor_div(*reversed, divisor));
+  if (std::optional<Expr> affine = of_two_values(dividend, divisor, floor_div_int, known)) return *affine;
   if (dividend.kind() == Kind::floor_div) {
     Expr product = mul(dividend.operand(1), divisor);
     if (!product.node()->as_written) return floor_div(dividend.operand(0), product);

@@ -2,6 +2,7 @@
 //   range     e % a                 ->  e - k*a              when k*a <= e < (k+1)*a, symbolic divisors included
 //   digits    (128*p0 + p1) % 1024  ->  128*(p0 % 8) + p1    p1 < 128
 //   reversal  (127 - p) % 128       ->  127 - p % 128
+//   two       (h + 1) % 2           ->  1 - h               h < 2
 //   nested    (x % m) % a           ->  x % a                a provably divides m; the builder does constants
 #include "sym/eval.h"
 #include "sym/products.h"
@@ -40,6 +41,7 @@ Expr rewrite_mod(Expr expr, Simplifier& simplifier) {
     return mod(split->multiple, divisor) + split->small;
   if (std::optional<Expr> reversed = reversed_of(dividend, divisor))
     return divisor - 1 - mod(*reversed, divisor);
+  if (std::optional<Expr> affine = of_two_values(dividend, divisor, mod_int, known)) return *affine;
   return expr;
 }
 

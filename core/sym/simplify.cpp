@@ -1,11 +1,20 @@
 #include "sym/simplify.h"
 
+#include "sym/batch.h"
 #include "sym/products.h"
 #include "sym/rules.h"
 
 namespace kerf::sym {
 
 Expr simplify(Expr expr, const Facts& facts) { return Simplifier(facts).simplify(expr); }
+
+void simplify_all(std::span<Expr> exprs, const Facts& facts) {
+  Simplifier simplifier(facts);
+  for (Expr& expr : exprs) {
+    expr = simplifier.simplify(expr);
+    simplifier.renew_budget();
+  }
+}
 
 // Runs until the node is what its simplified operands build and no rule applies: then simplifying it again
 // changes nothing.

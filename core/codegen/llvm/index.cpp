@@ -88,13 +88,49 @@ struct IndexCode {
     return e.b.select(zero, int_constant(Prim::i64, 1), divisor, "divisor");
   }
 
+  // Vectors have no division, and no 64-bit product's upper half, so LLVM divides lane by lane. A numerator of at most 30 bits
+  // (moved up by a multiple of the divisor where it may be negative) is divided exactly by one 32 x 32 -> 64 product:
+  // a // d = a * m >> s for a < 2^n, with s = n + ceil(log2 d) and m = 2^s // d + 1 (Granlund and Montgomery).
+  struct Narrow {
+    Operand numerator;  // moved
+    Operand quotient;   // of the moved numerator
+    int64_t moved = 0;  // divisors
+  };
+  std::optional<Narrow> narrow_division(Expr numerator, Expr divisor) {
+    if (!wide || !divisor.is_constant() || divisor.constant() <= 0) return std::nullopt;
+    constexpr int kMostBits = 30;
+    constexpr int64_t kLimit = int64_t{1} << kMostBits;
+    int64_t d = divisor.constant();
+    sym::Range range = sym::range_of(numerator, e.facts);
+    if (d >= kLimit || !range.lo || !range.hi || *range.lo <= -kLimit || *range.hi >= kLimit)
+      return std::nullopt;
+    Narrow narrow;
+    if (*range.lo < 0) narrow.moved = (d - 1 - *range.lo) / d;
+    int64_t highest = std::max<int64_t>(*range.hi + narrow.moved * d, 0);
+    int bits = std::bit_width(static_cast<uint64_t>(highest));
+    if (bits > kMostBits) return std::nullopt;
+    int shift = bits + std::bit_width(static_cast<uint64_t>(d - 1));
+    auto factor = static_cast<int64_t>((uint64_t{1} << shift) / static_cast<uint64_t>(d) + 1);
+    Operand a = emit(numerator);
+    if (narrow.moved) a = e.b.add(a, int_constant(Prim::i64, narrow.moved * d));
+    narrow.numerator = e.b.binary("and", a, int_constant(Prim::i64, 0xffffffff), "low");
+    Operand product = e.b.binary("mul", narrow.numerator, int_constant(Prim::i64, factor), "product");
+    narrow.quotient = e.b.binary("lshr", product, int_constant(Prim::i64, shift), "div");
+    return narrow;
+  }
+
   // LLVM divides towards zero; sym divides towards minus infinity.
   Operand floor_div(Expr numerator, Expr divisor) {
-    Operand a = emit(numerator);
     if (divisor.is_constant() && is_power_of_two(divisor.constant())) {
+      Operand a = emit(numerator);
       int shift = std::countr_zero(static_cast<uint64_t>(divisor.constant()));
       return e.b.binary("ashr", a, int_constant(Prim::i64, shift), "div");
     }
+    if (std::optional<Narrow> narrow = narrow_division(numerator, divisor)) {
+      if (!narrow->moved) return narrow->quotient;
+      return e.b.add(narrow->quotient, int_constant(Prim::i64, -narrow->moved));
+    }
+    Operand a = emit(numerator);
     Operand d = safe_divisor(emit(divisor));
     if (never_negative(numerator) && never_negative(divisor)) return e.b.binary("udiv", a, d, "div");
     Operand quotient = e.b.binary("sdiv", a, d, "div");
@@ -103,10 +139,13 @@ struct IndexCode {
   }
 
   Operand mod(Expr numerator, Expr divisor) {
-    Operand a = emit(numerator);
-    if (divisor.is_constant() && is_power_of_two(divisor.constant())) {
-      return e.b.binary("and", a, int_constant(Prim::i64, divisor.constant() - 1), "mod");
+    if (divisor.is_constant() && is_power_of_two(divisor.constant()))
+      return e.b.binary("and", emit(numerator), int_constant(Prim::i64, divisor.constant() - 1), "mod");
+    if (std::optional<Narrow> narrow = narrow_division(numerator, divisor)) {
+      Operand whole = e.b.binary("mul", narrow->quotient, emit(divisor), "whole");
+      return e.b.binary("sub", narrow->numerator, whole, "mod");
     }
+    Operand a = emit(numerator);
     Operand d = safe_divisor(emit(divisor));
     if (never_negative(numerator) && never_negative(divisor)) return e.b.binary("urem", a, d, "mod");
     Operand rest = e.b.binary("srem", a, d, "mod");

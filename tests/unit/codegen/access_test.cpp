@@ -181,3 +181,18 @@ TEST_CASE("stores past the cache, aligned or not") {
 )",
                             {.largest = 140});
 }
+
+TEST_CASE("divisions by constants within vectors, of both signs") {
+  for (const char* divisor : {"3", "5", "6", "7", "10", "56", "641", "65537", "999983", "536870909"}) {
+    for (const char* numerator : {"i", "1000003*i + 5", "i - 5000", "999999*i - 499999500", "-1073741*i"}) {
+      CAPTURE(divisor);
+      CAPTURE(numerator);
+      std::string d = divisor, a = numerator;
+      check_same_as_interpreter("kernel k(out q: i64[n, 999], out m: i64[n, 999]) given n\n  for r < n\n" +
+                                    std::string("    for i < 999 vector LANES\n      %0 = index (") + a +
+                                    ") // " + d + "\n      store q[999*r + i], %0\n      %1 = index (" + a +
+                                    ") % " + d + "\n      store m[999*r + i], %1\n",
+                                {.largest = 1});
+    }
+  }
+}

@@ -39,7 +39,7 @@ Golden read_golden(const fs::path& path) {
 }  // namespace
 
 TEST_CASE("kernels become the LLVM IR of the golden files") {
-  fs::path folder = fs::path(__FILE__).parent_path() / "../../golden/llvm";
+  fs::path folder = KERF_GOLDEN_LLVM;
   target::CpuTarget wide = {.cpu = "x86-64-v4", .vector_bytes = 64};
   size_t files = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {

@@ -137,6 +137,15 @@ TEST_CASE("reversal") {
   CHECK_EQ(simple("(1023 - p) // 1024"), "0");
 }
 
+TEST_CASE("two values") {
+  Setting setting;
+  setting.extent("h", "2").extent("d", "64");
+  CHECK_EQ(setting("(h + 1) % 2"), "-h + 1");
+  CHECK_EQ(setting("(h + 1) // 2"), "h");
+  CHECK_EQ(setting("(64*h + d + 64) % 128"), "d - 64*h + 64");
+  CHECK_EQ(setting("(3*h + 1) % 4"), "-h + 1");
+}
+
 TEST_CASE("minima and maxima") {
   Setting simple;
   simple.extent("i", "n").extent("p0", "16").extent("j", "4");
