@@ -153,9 +153,9 @@ Imported import_as_strided_scatter(const ImportCall& call) {
   Term index = placed(
       call.term(call.builder.iota(call.constant(1), at->offset, call.constant(1), DType::i64)), {0}, rank);
   for (size_t d = 0; d < shape.size(); ++d)
-    index = index +
-            placed(call.term(call.builder.iota(shape[d], call.constant(0), at->strides[d], DType::i64)),
-                   {d}, rank);
+    index =
+        index + placed(call.term(call.builder.iota(shape[d], call.constant(0), at->strides[d], DType::i64)),
+                       {d}, rank);
   Term flat = call.term(call.builder.reshape(data, {sym::product(call.context(), data.type().shape)}));
   if (shape.empty()) source = call.term(call.builder.unsqueeze(source, 0));
   ValueId put = call.builder.node(Op::index_put, {flat, source, index},
