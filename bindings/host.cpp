@@ -82,7 +82,9 @@ class Arguments {
     auto* base = static_cast<PyObject*>(tensor.base);
     if (!base) {
       memory_.push_back(range_of(tensor.data, byte_size(tensor.dtype), tensor.shape, tensor.strides));
-      return tensor_over(tensor.data, tensor.dtype, tensor.shape, tensor.strides);
+      if (tensor.offset == 0 || !tensor.data)
+        return tensor_over(tensor.data, tensor.dtype, tensor.shape, tensor.strides);
+      return part_of_buffer(tensor);
     }
     DLTensor whole;
     if (!view_tensor(base, whole)) return Py_NewRef(base);
@@ -91,6 +93,19 @@ class Arguments {
     if (!dtype_of(whole.dtype)) return Py_NewRef(base);
     if (tensor.offset == 0 && has_geometry(whole, tensor.shape, tensor.strides)) return Py_NewRef(base);
     return as_strided(base, tensor.shape, tensor.strides, tensor.offset);
+  }
+
+  // A planned buffer from its start, so that the tensor has the offset that tracing knows: AOTAutograd takes a view of the
+  // library to lie in an argument where the result's own offset says.
+  static PyObject* part_of_buffer(const runtime::CallTensor& tensor) {
+    int64_t last = tensor.offset;
+    for (size_t i = 0; i < tensor.shape.size(); ++i)
+      last += std::max<int64_t>(tensor.shape[i] - 1, 0) * tensor.strides[i];
+    const int64_t length[] = {last + 1}, step[] = {1};
+    auto* begin = static_cast<char*>(tensor.data) - tensor.offset * byte_size(tensor.dtype);
+    nb::object whole = nb::steal(tensor_over(begin, tensor.dtype, length, step));
+    if (!whole.is_valid()) return nullptr;
+    return as_strided(whole.ptr(), tensor.shape, tensor.strides, tensor.offset);
   }
 
   PyObject* make(const runtime::CallValueList& values) {

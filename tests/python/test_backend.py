@@ -536,3 +536,18 @@ def test_gradient_of_a_shared_embedding():
             return torch.tanh(self.linear(self.table(index))) @ self.table.weight.T
 
     compare(Tied(), torch.randint(0, 20, (8, 32)), train=True)
+
+
+def test_library_view_of_a_part_of_a_changed_argument() -> None:
+    """The caller gets a view of its argument where the library's view of the slice lies."""
+
+    def function(x: torch.Tensor, start: int) -> torch.Tensor:
+        x.add_(1)
+        return x[start:].view(torch.int16)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="kerf", dynamic=True)
+    for start in (3, 5, 0):
+        ours, eagers = torch.arange(8).half(), torch.arange(8).half()
+        assert torch.equal(compiled(ours, start), function(eagers, start))
+        assert torch.equal(ours, eagers)
