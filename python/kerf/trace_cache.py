@@ -136,6 +136,9 @@ class Session:
                 if isinstance(module, fx.GraphModule):
                     torch_cache.check_cacheable(module)
             FxGraphCache._check_can_cache(gm)
+            if any(isinstance(node.meta.get("example_value"), torch.SymFloat) for node in gm.graph.nodes):
+                # Tracing may fix such a number; torch's guards of an entry are about sizes only.
+                raise torch_cache.BypassAOTAutogradCache("a Python float that changes from call to call")
             content = (gm, list(inputs), config, rest, aot_config.save_config(), tag)
             return _core.content_hash(torch_cache.AOTAutogradCachePickler(gm).dumps(content)), []
 

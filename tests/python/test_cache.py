@@ -362,3 +362,17 @@ def test_other_backends_keep_torchs_cache(tmp_path, monkeypatch):
     cache = torch._functorch._aot_autograd.autograd_cache.AOTAutogradCache
     cache._write_to_local_cache("key", b"\x80\x04N.")
     assert list(cache.iterate_over_candidates(True, None, "key")) == [(None, b"\x80\x04N.", True)]
+
+
+def test_floats_that_change():
+    """A bound that tracing fixes: torch's cache has no guard on it."""
+
+    def function(x, limit):
+        return torch.nn.functional.silu(x).clamp(max=limit) * x.clamp(min=-limit, max=limit)
+
+    for _ in range(2):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="kerf")
+        for limit in (1.0, 2.0, 7.0, 0.25):
+            x = normal(3, 4, grad=True) * 4
+            torch.testing.assert_close(compiled(x, limit), function(x, limit))
