@@ -28,26 +28,27 @@ class Columns {
     }
   }
 
-  loop::Program run() {
-    std::set<size_t> steps = candidates();
+  GroupedColumns run() {
+    Grouping whole = group_kernels(program_, limits_);
+    std::set<size_t> steps = candidates(whole);
     while (!steps.empty()) {
       auto choose = [&](size_t step, const Nest& nest) {
         return steps.contains(step) ? cut(nest) : std::nullopt;
       };
       loop::Program split = split_folds(program_, choose, true, kSuffix);
-      std::set<std::string> joined = names_of_column_sums(split);
+      Grouping grouping = group_kernels(split, limits_);
+      std::set<std::string> joined = names_of_column_sums(grouping);
       size_t removed = std::erase_if(steps, [&](size_t step) {
         Nest nest = *take_apart(std::get<loop::Launch>(program_.steps[step]).kernel);
         return !joined.contains(parts_name(nest, kSuffix));
       });
-      if (removed == 0) return split;
+      if (removed == 0) return {std::move(split), std::move(grouping)};
     }
-    return program_;
+    return {std::nullopt, std::move(whole)};
   }
 
  private:
-  std::set<size_t> candidates() const {
-    Grouping grouping = group_kernels(program_, limits_);
+  std::set<size_t> candidates(const Grouping& grouping) const {
     std::set<size_t> steps;
     for (const Group& columns : grouping.groups)
       for (const Member& member : columns.members)
@@ -114,9 +115,8 @@ class Columns {
     });
   }
 
-  std::set<std::string> names_of_column_sums(const loop::Program& program) const {
+  static std::set<std::string> names_of_column_sums(const Grouping& grouping) {
     std::set<std::string> names;
-    Grouping grouping = group_kernels(program, limits_);
     for (const Group& group : grouping.groups)
       for (const Member& member : group.members)
         if (member.sums_columns) names.insert(member.nest.kernel->name);
@@ -131,7 +131,7 @@ class Columns {
 
 }  // namespace
 
-loop::Program split_columns(const loop::Program& program, const ColumnLimits& limits) {
+GroupedColumns split_columns(const loop::Program& program, const ColumnLimits& limits) {
   return Columns(program, limits).run();
 }
 

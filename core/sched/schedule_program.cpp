@@ -41,9 +41,10 @@ std::vector<bool> members_only(const loop::Program& program, const Traffic& traf
 }  // namespace
 
 loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limits) {
-  loop::Program program = split_columns(before, limits);
+  const GroupedColumns grouped = split_columns(before, limits);
+  const loop::Program& program = grouped.split ? *grouped.split : before;
+  const Grouping& grouping = grouped.grouping;
   Traffic traffic = traffic_of(program);
-  Grouping grouping = group_kernels(program, limits);
   struct Placed {
     uint32_t position;
     std::variant<loop::Launch, target::ExternCall> step;

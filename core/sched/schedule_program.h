@@ -6,8 +6,8 @@
 
 namespace kerf::sched {
 
-// Merges kernels (group.h, fuse.h), column sums with the rows beside them (columns.h). Steps are put in their new order; temporaries nobody reads any more stay in the table,
-// unused.
+// Merges kernels (group.h, fuse.h), column sums with the rows beside them (columns.h). Steps are put in their new order;
+// temporaries nobody reads any more stay in the table, unused.
 loop::Program fuse_kernels(const loop::Program& program, const ColumnLimits& limits = {});
 
 // Chooses and applies a schedule for every launch.
