@@ -1,4 +1,5 @@
 // Tensors put together from pieces.
+#include <array>
 #include <numeric>
 
 #include "graph/import_call.h"
@@ -95,6 +96,18 @@ Imported rearranged(const ImportCall& call, const Shape& shape, const std::vecto
   return one(call.builder.reshape(call.builder.permute(split, order), call.result().shape));
 }
 
+// The same of the last three dimensions, seen as five.
+Imported rearranged_images(const ImportCall& call, const std::array<sym::Expr, 5>& split,
+                           const std::array<int64_t, 5>& dims) {
+  const Shape& from = call.tensor(0).type().shape;
+  Shape shape(from.begin(), from.end() - 3);
+  std::vector<int64_t> order(shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t dim : dims) order.push_back(static_cast<int64_t>(shape.size()) + dim);
+  shape.insert(shape.end(), split.begin(), split.end());
+  return rearranged(call, shape, order);
+}
+
 }  // namespace
 
 // self, factor: channels to the pixels of blocks of factor by factor.
@@ -102,15 +115,8 @@ Imported import_pixel_shuffle(const ImportCall& call) {
   const Shape& from = call.tensor(0).type().shape;
   const Shape& to = call.result().shape;
   size_t n = from.size();
-  int64_t factor = call.integer(1);
-  Shape shape(from.begin(), from.end() - 3);
-  auto batch = static_cast<int64_t>(n) - 3;
-  std::vector<int64_t> order(n - 3);
-  std::iota(order.begin(), order.end(), 0);
-  shape.insert(shape.end(),
-               {to[n - 3], call.constant(factor), call.constant(factor), from[n - 2], from[n - 1]});
-  for (int64_t dim : {0, 3, 1, 4, 2}) order.push_back(batch + dim);
-  return rearranged(call, shape, order);
+  sym::Expr factor = call.constant(call.integer(1));
+  return rearranged_images(call, {to[n - 3], factor, factor, from[n - 2], from[n - 1]}, {0, 3, 1, 4, 2});
 }
 
 // self, factor: back.
@@ -118,15 +124,8 @@ Imported import_pixel_unshuffle(const ImportCall& call) {
   const Shape& from = call.tensor(0).type().shape;
   const Shape& to = call.result().shape;
   size_t n = from.size();
-  int64_t factor = call.integer(1);
-  Shape shape(from.begin(), from.end() - 3);
-  auto batch = static_cast<int64_t>(n) - 3;
-  std::vector<int64_t> order(n - 3);
-  std::iota(order.begin(), order.end(), 0);
-  shape.insert(shape.end(),
-               {from[n - 3], to[n - 2], call.constant(factor), to[n - 1], call.constant(factor)});
-  for (int64_t dim : {0, 2, 4, 1, 3}) order.push_back(batch + dim);
-  return rearranged(call, shape, order);
+  sym::Expr factor = call.constant(call.integer(1));
+  return rearranged_images(call, {from[n - 3], to[n - 2], factor, to[n - 1], factor}, {0, 2, 4, 1, 3});
 }
 
 // self, groups: channel c of group g becomes channel g of group c.
