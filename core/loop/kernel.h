@@ -133,6 +133,7 @@ struct Kernel {
 };
 
 // Facts about sizes and all axes whose extent is known there.
+sym::Facts facts_of(const std::vector<Size>& sizes);
 sym::Facts facts_of(const Kernel& kernel);
 
 // Element count of a buffer.

@@ -42,10 +42,7 @@ class ProgramVerifier {
     for (const Size& size : program_.sizes)
       if (!sizes_.insert(size.symbol.node()).second)
         error("sizes", "{} is declared twice", sym::to_text(size.symbol));
-    for (const Size& size : program_.sizes) {
-      facts_.set_range(size.symbol, size.range);
-      facts_.set_modulus(size.symbol, size.modulus);
-    }
+    facts_ = facts_of(program_.sizes);
     for (const target::SizeSource& source : program_.size_sources) check_expression(source.symbol);
   }
 

@@ -21,12 +21,10 @@ constexpr const char* kSuffix = "_columns";
 class Columns {
  public:
   Columns(const loop::Program& program, const ColumnLimits& limits)
-      : program_(program), limits_(limits), traffic_(traffic_of(program)) {
-    for (const loop::Size& size : program.sizes) {
-      facts_.set_range(size.symbol, size.range);
-      facts_.set_modulus(size.symbol, size.modulus);
-    }
-  }
+      : program_(program),
+        limits_(limits),
+        traffic_(traffic_of(program)),
+        facts_(loop::facts_of(program.sizes)) {}
 
   GroupedColumns run() {
     Grouping whole = group_kernels(program_, limits_);

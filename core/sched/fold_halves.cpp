@@ -51,12 +51,11 @@ Expr SplitFold::part_count() const {
 Expr SplitFold::kept_count() const { return axis::extent_product(*nest.kernel->context, nest.kept); }
 
 FoldHalves::FoldHalves(const loop::Program& before, loop::Program& program, std::string suffix)
-    : before_(before), program_(program), suffix_(std::move(suffix)), context_(*before.context) {
-  for (const loop::Size& size : before.sizes) {
-    facts_.set_range(size.symbol, size.range);
-    facts_.set_modulus(size.symbol, size.modulus);
-  }
-}
+    : before_(before),
+      program_(program),
+      suffix_(std::move(suffix)),
+      context_(*before.context),
+      facts_(loop::facts_of(before.sizes)) {}
 
 // --- kernels under construction
 

@@ -21,13 +21,12 @@ void add_once(std::vector<size_t>& ids, size_t id) {
 }  // namespace
 
 Grouper::Grouper(const loop::Program& program, const ColumnLimits& limits)
-    : program_(program), limits_(limits), traffic_(traffic_of(program)) {
+    : program_(program),
+      limits_(limits),
+      traffic_(traffic_of(program)),
+      size_facts_(loop::facts_of(program.sizes)) {
   result_.group_of.resize(program.steps.size());
   result_.position.resize(program.steps.size());
-  for (const loop::Size& size : program.sizes) {
-    size_facts_.set_range(size.symbol, size.range);
-    size_facts_.set_modulus(size.symbol, size.modulus);
-  }
 }
 
 // Each simple kernel joins a group of its producers, else of kernels reading the same data, else starts its own.

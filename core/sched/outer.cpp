@@ -44,6 +44,10 @@ std::vector<PlacedAccess> placed_accesses(const loop::Kernel& kernel) {
   return accesses;
 }
 
+int cost_of(const loop::Value& value) {
+  return value.kind == loop::ValueKind::apply ? ops::info(value.op).cost : 0;
+}
+
 std::vector<InnerLoop> innermost_loops(const loop::Kernel& kernel) {
   size_t outer = outer_chain(kernel).size();
   std::vector<InnerLoop> loops;
@@ -59,10 +63,8 @@ std::vector<InnerLoop> innermost_loops(const loop::Kernel& kernel) {
     if (!inner.is_reduce) inner.axes = loop::axes_of(inside);
     for (AxisId axis : loop::axes_of(stmt)) inner.axes.push_back(axis);
     for (const loop::Stmt& s : *body)
-      if (const auto* define = std::get_if<loop::Define>(&s)) {
-        const loop::Value& value = kernel.values[define->value];
-        if (value.kind == loop::ValueKind::apply) inner.cost = std::max(inner.cost, ops::info(value.op).cost);
-      }
+      if (const auto* define = std::get_if<loop::Define>(&s))
+        inner.cost = std::max(inner.cost, cost_of(kernel.values[define->value]));
     loops.push_back(std::move(inner));
   });
   return loops;

@@ -20,6 +20,9 @@ struct PlacedAccess {
 };
 std::vector<PlacedAccess> placed_accesses(const loop::Kernel& kernel);
 
+// Vector instructions of computing the value; 0 for what is no operation.
+int cost_of(const loop::Value& value);
+
 // The loops and reduces inside the outer chain that have no loop inside them: their axes, outermost first; of loops, with those
 // around them.
 struct InnerLoop {

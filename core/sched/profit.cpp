@@ -24,15 +24,19 @@ Extents extents_of(const std::vector<RootAxis>& axes, const sym::Facts& facts) {
   return extents;
 }
 
-// Whether the member's stores have an inner axis that runs along memory.
-bool stores_along_rows(const Alignment& alignment) {
-  const std::vector<loop::Store>& stores = alignment.member.nest.stores;
+// Whether an index over the root axes runs along memory in an inner one.
+bool runs_along_rows(const Alignment& alignment, Expr index) {
   return std::any_of(alignment.axes.begin(), alignment.axes.end(), [&](const RootAxis& axis) {
-    return axis.inner && std::any_of(stores.begin(), stores.end(), [&](const loop::Store& store) {
-             auto stride =
-                 axis::stride_over(on_root(alignment.member, store.index, alignment.facts), axis.symbol);
-             return stride && stride->is_constant(1);
-           });
+    if (!axis.inner) return false;
+    auto stride = axis::stride_over(index, axis.symbol);
+    return stride && stride->is_constant(1);
+  });
+}
+
+bool stores_along_rows(const Alignment& alignment) {
+  const Member& member = alignment.member;
+  return std::any_of(member.nest.stores.begin(), member.nest.stores.end(), [&](const loop::Store& store) {
+    return runs_along_rows(alignment, on_root(member, store.index, alignment.facts));
   });
 }
 
@@ -65,13 +69,8 @@ bool join_pays(const Group& group, const Alignment& alignment, Expr position) {
   // Outer axes became rows. Where the rows run along memory, each is a vector loop and a grid step; where they run across
   // it, the lanes come from the outer axes and only the rest is left for threads.
   Expr index = sym::simplify(sym::substitute(position, alignment.group_change), alignment.facts);
-  bool along = std::any_of(alignment.axes.begin(), alignment.axes.end(), [&](const RootAxis& axis) {
-    if (!axis.inner) return false;
-    auto stride = axis::stride_over(index, axis.symbol);
-    return stride && stride->is_constant(1);
-  });
   constexpr int64_t kLanes = 16;
-  int64_t steps = along ? after.outer : after.outer / kLanes;
+  int64_t steps = runs_along_rows(alignment, index) ? after.outer : after.outer / kLanes;
   return steps >= tuning::min_parallel_rows;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "sched/grouper.h"
+#include "sched/outer.h"
 #include "sched/profit.h"
 #include "sched/tuning.h"
 
@@ -75,9 +76,7 @@ bool Grouper::collect_copies(size_t id, BufferIndex buffer, std::vector<const Me
 bool Grouper::copy_pays(size_t id, BufferIndex buffer, const std::vector<const Member*>& copies) const {
   int64_t cost = 0, read = 0;
   for (const Member* copy : copies) {
-    for (loop::ValueId value : copy->nest.point_values)
-      if (copy->nest.kernel->values[value].kind == loop::ValueKind::apply)
-        cost += ops::info(copy->nest.kernel->values[value].op).cost;
+    for (loop::ValueId value : copy->nest.point_values) cost += cost_of(copy->nest.kernel->values[value]);
     for (BufferIndex input : traffic_.steps[copy->step].reads) {
       bool copied = std::any_of(copies.begin(), copies.end(), [&](const Member* other) {
         return traffic_.writers[input].size() == 1 && traffic_.writers[input][0] == other->step;

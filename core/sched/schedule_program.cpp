@@ -58,11 +58,7 @@ loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limi
     placed.push_back({group.position, loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true,
                                                    reasons_of(program, group, inside)}});
   }
-  sym::Facts facts;
-  for (const loop::Size& size : program.sizes) {
-    facts.set_range(size.symbol, size.range);
-    facts.set_modulus(size.symbol, size.modulus);
-  }
+  const sym::Facts facts = loop::facts_of(program.sizes);
   for (size_t step = 0; step < program.steps.size(); ++step) {
     if (grouping.group_of[step]) continue;
     const auto* launch = std::get_if<loop::Launch>(&program.steps[step]);

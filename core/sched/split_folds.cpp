@@ -133,11 +133,7 @@ class Splitter {
 }  // namespace
 
 loop::Program split_folds(const loop::Program& program, const SplitLimits& limits) {
-  sym::Facts facts;
-  for (const loop::Size& size : program.sizes) {
-    facts.set_range(size.symbol, size.range);
-    facts.set_modulus(size.symbol, size.modulus);
-  }
+  const sym::Facts facts = loop::facts_of(program.sizes);
   auto choose = [&](size_t, const Nest& nest) { return choose_parts(nest, facts, limits); };
   return split_folds(program, choose, false, "_parts");
 }

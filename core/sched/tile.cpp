@@ -66,8 +66,7 @@ struct Chooser {
   // Vector instructions of the most expensive value anywhere.
   int kernel_cost() const {
     int cost = 0;
-    for (const loop::Value& value : kernel.values)
-      if (value.kind == loop::ValueKind::apply) cost = std::max(cost, ops::info(value.op).cost);
+    for (const loop::Value& value : kernel.values) cost = std::max(cost, cost_of(value));
     return cost;
   }
 
