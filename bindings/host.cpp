@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "runtime/huge_pages.h"
 #include "torch_abi.h"
 
 namespace nb = nanobind;
@@ -174,6 +175,8 @@ runtime::HostTensor PythonHost::allocate(DType dtype, std::span<const int64_t> s
   DLTensor geometry;
   CHECK(view_tensor(tensor, geometry), "a tensor from empty_strided has no DLPack view");
   *data = geometry.data;
+  MemoryRange memory = range_of(geometry);
+  runtime::prefer_huge_pages(geometry.data, memory.end - memory.begin);
   return tensor;
 }
 
