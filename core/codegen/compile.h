@@ -27,13 +27,21 @@ target::CpuTarget host_target();
 // The kernel as target text (LLVM IR), or why it cannot be emitted. Deterministic: equal kernels give equal text.
 Result<std::string> emit(const loop::Kernel& kernel, const target::CpuTarget& target);
 
-// Emits, builds and loads one scheduled kernel. Kernels may be built at the same time when each has a sym::Context of
-// its own: compiling interns expressions there. `emit_seconds`, where given, receives the part of the time that making
-// the text took. Throws RuntimeError when LLVM says no.
-Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
-                                    const CompileOptions& options, double* emit_seconds = nullptr);
+// Emits, builds and loads scheduled kernels of different names (at least one) as one object, which the first artifact has:
+// setting LLVM up for an object takes as long as a sixth of an average kernel. Others may be built at the same time when each
+// kernel has a sym::Context of its own: compiling interns expressions there. `emit_seconds`, where given, receives the part
+// of the time that making the text took. Throws RuntimeError when LLVM says no.
+Result<std::vector<target::CpuArtifact>> compile(std::span<const loop::Kernel* const> kernels,
+                                                 const target::CpuTarget& target,
+                                                 const CompileOptions& options,
+                                                 double* emit_seconds = nullptr);
 
-// Loads an object made by `compile` earlier (same target), setting entry and code.
-void load(target::CpuArtifact& artifact);
+// The same for one kernel.
+Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
+                                    const CompileOptions& options);
+
+// Loads what `compile` made earlier (same target), setting entry and code. An artifact without an object is in that of the
+// artifact before it.
+void load(std::span<target::CpuArtifact> artifacts);
 
 }  // namespace kerf::codegen

@@ -28,12 +28,15 @@ struct Job {
   loop::Kernel kernel;
 };
 
-void run_jobs(const std::vector<Job>& jobs, const std::function<void(size_t)>& build) {
+size_t thread_count() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+// build(0) to build(count - 1), on several threads.
+void run_all(size_t count, const std::function<void(size_t)>& build) {
   std::atomic<size_t> next{0};
   std::exception_ptr failure;
   std::mutex failure_lock;
   auto work = [&] {
-    for (size_t i = next++; i < jobs.size(); i = next++) {
+    for (size_t i = next++; i < count; i = next++) {
       try {
         build(i);
       } catch (...) {
@@ -42,12 +45,23 @@ void run_jobs(const std::vector<Job>& jobs, const std::function<void(size_t)>& b
       }
     }
   };
-  size_t count = std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), jobs.size());
   std::vector<std::thread> threads;
-  for (size_t t = 1; t < count; ++t) threads.emplace_back(work);
+  for (size_t t = 1; t < std::min(thread_count(), count); ++t) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);
+}
+
+// Kernels of one object: few enough that all threads have several to build.
+size_t kernels_per_object(size_t kernels) {
+  constexpr size_t kMost = 8, kObjectsPerThread = 4;
+  return std::clamp<size_t>(kernels / (kObjectsPerThread * thread_count()), 1, kMost);
+}
+
+std::string texts_of(const std::vector<const loop::Kernel*>& kernels) {
+  std::string texts;
+  for (const loop::Kernel* kernel : kernels) texts += loop::to_text(*kernel) + "\n";
+  return texts;
 }
 
 }  // namespace
@@ -71,14 +85,23 @@ BuiltKernels build_kernels(const loop::Program& program, const target::CpuTarget
   struct Spent {
     double emit = 0, all = 0;
   };
-  std::vector<Spent> spent(jobs.size());
-  run_jobs(jobs, [&](size_t i) {
+  const size_t most = options.keep_text ? 1 : kernels_per_object(jobs.size());
+  std::vector<Spent> spent((jobs.size() + most - 1) / most);
+  run_all(spent.size(), [&](size_t object) {
     const Clock::time_point begun = Clock::now();
-    Result<target::CpuArtifact> built = codegen::compile(jobs[i].kernel, target, options, &spent[i].emit);
-    spent[i].all = seconds_since(begun);
-    CHECK(built, "kernel cannot be emitted: {}\n{}", built.reason(), loop::to_text(jobs[i].kernel));
-    result.artifacts[i] = std::move(*built);
-    result.artifacts[i].grid = sym::Expr();  // belongs to the job's context; the plan has its own
+    const size_t first = object * most, end = std::min(first + most, jobs.size());
+    std::vector<const loop::Kernel*> kernels;
+    for (size_t i = first; i < end; ++i) {
+      if (i > first) jobs[i].kernel.name += std::to_string(i - first);
+      kernels.push_back(&jobs[i].kernel);
+    }
+    auto built = codegen::compile(kernels, target, options, &spent[object].emit);
+    spent[object].all = seconds_since(begun);
+    CHECK(built, "a kernel cannot be emitted: {}\n{}", built.reason(), texts_of(kernels));
+    for (size_t i = first; i < end; ++i) {
+      result.artifacts[i] = std::move((*built)[i - first]);
+      result.artifacts[i].grid = sym::Expr();  // belongs to the job's context; the plan has its own
+    }
   });
   // Threads overlap: the elapsed time is shared out as the threads' time is.
   double emit = 0, all = 0;

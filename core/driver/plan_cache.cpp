@@ -29,7 +29,7 @@ std::optional<Compiled> read(std::string_view bytes) {
   if (!parts || parts->size() != 3) return std::nullopt;
   std::optional<runtime::Plan> plan = runtime::deserialize((*parts)[2]);
   if (!plan) return std::nullopt;
-  for (target::CpuArtifact& artifact : plan->artifacts) codegen::load(artifact);
+  codegen::load(plan->artifacts);
   Compiled result;
   if (!read_report((*parts)[0], result.report)) return std::nullopt;
   result.report.graph_text = (*parts)[1];

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "axis/cut.h"
+#include "sym/batch.h"
 #include "sym/simplify.h"
 
 namespace kerf::sched {
@@ -129,11 +130,10 @@ struct Solver {
     std::vector<AxisInfo> inner = infos_of(result.axes, true);
     Expr wanted = axis::extent_product(context, axes);
     if (!sym::provably_equal(wanted, axis::extent_product(context, inner), result.facts)) return false;
-    sym::Facts facts = result.facts;
-    for (const AxisInfo& axis : axes) facts.set_extent(axis.symbol, axis.extent);
-    auto digits = axis::dense_digits(axis::row_major(context, axes), axes, facts);
+    auto digits = axis::dense_digits(axis::row_major(context, axes), axes, result.facts);
     if (!digits) return false;
-    for (const sym::Substitution& s : axis::invert(*digits, axes, axis::row_major(context, inner), facts))
+    for (const sym::Substitution& s :
+         axis::invert(*digits, axes, axis::row_major(context, inner), result.facts))
       result.member.map.push_back(s);
     for (const AxisInfo& axis : axes)
       if (!solved(axis.symbol).valid()) result.member.map.push_back({axis.symbol, context.constant(0)});
@@ -172,14 +172,18 @@ bool align_flexible(Solver& solver) {
 // At most this many additions round one after the other (codegen/llvm/reduce.cpp).
 constexpr int64_t kChain = 16;
 
+bool is_short_sum(const Nest& nest, sym::Context& context) {
+  if (!nest.reduces() || !nest.kept_values.empty()) return false;
+  for (const loop::Reduction& part : nest.parts)
+    if (part.op != ops::ReduceOp::sum) return false;
+  Expr rows = axis::extent_product(context, nest.reduced);
+  return rows.is_constant() && rows.constant() <= kChain && rows.constant() >= 2;
+}
+
 // A short sum over rows of the group, element by element of the rows.
 bool align_columns(Solver& solver) {
   const Nest& nest = solver.nest;
-  Expr rows = axis::extent_product(solver.context, nest.reduced);
-  if (!rows.is_constant() || rows.constant() > kChain || rows.constant() < 2) return false;
-  for (const loop::Reduction& part : nest.parts)
-    if (part.op != ops::ReduceOp::sum) return false;
-  if (!nest.kept_values.empty() || !solver.free_kept.empty() || !solver.free_reduced.empty()) return false;
+  if (!solver.free_kept.empty() || !solver.free_reduced.empty()) return false;
   Expr points = axis::extent_product(solver.context, nest.all_axes());
   Expr domain = axis::extent_product(solver.context, infos_of(solver.result.axes));
   if (!sym::provably_equal(points, domain, solver.result.facts)) return false;
@@ -228,7 +232,7 @@ bool align_rows(Solver& solver) {
 
 bool Group::is_flexible() const {
   return std::none_of(axes.begin(), axes.end(), [](const RootAxis& axis) { return axis.inner; }) &&
-         std::none_of(members.begin(), members.end(), [](const Member& m) { return m.nest.reduces(); });
+         std::none_of(members.begin(), members.end(), [](const Member& m) { return m.nest->reduces(); });
 }
 
 std::vector<AxisInfo> Group::axis_infos() const { return infos_of(axes); }
@@ -237,19 +241,17 @@ std::optional<Alignment> align(const Group& group, const Nest& nest, Expr positi
                                bool is_copy) {
   sym::Context& context = position.context();
   std::vector<AxisInfo> all = nest.all_axes(), root = infos_of(group.axes);
-  Solver solver{{}, nest, context, {}, {}};
-  solver.result.axes = group.axes;
-  solver.result.facts = group.facts;
-  solver.result.next_symbol = group.next_symbol;
-  solver.result.member.nest = nest;
-  sym::Facts facts = group.facts;
-  for (const AxisInfo& axis : all) facts.set_extent(axis.symbol, axis.extent);
-
+  const sym::Facts& facts = group.facts;  // enough: what is proved or simplified mentions no axis of the nest
   auto digits = axis::dense_digits(index, all, facts);
   auto root_digits = axis::dense_digits(position, root, facts);
   if (!digits || !root_digits) return std::nullopt;
   Expr count = digits_product(*digits, all, context);
   if (!sym::provably_equal(count, digits_product(*root_digits, root, context), facts)) return std::nullopt;
+  Solver solver{{}, nest, context, {}, {}};
+  solver.result.axes = group.axes;
+  solver.result.facts = facts;
+  solver.result.next_symbol = group.next_symbol;
+  solver.result.member.nest = &nest;
   solver.result.member.map = axis::invert(*digits, all, position, facts);
   auto sort_free = [&](const std::vector<AxisInfo>& axes, std::vector<AxisInfo>& free) {
     for (const AxisInfo& axis : axes) {
@@ -271,9 +273,13 @@ std::optional<Alignment> align(const Group& group, const Nest& nest, Expr positi
     if (!sym::provably_equal(count, axis::extent_product(context, root), facts)) return std::nullopt;
     if (!align_flexible(solver)) return std::nullopt;
   } else {
-    Solver rows = solver;
-    if (align_rows(rows)) return std::move(rows.result);
-    if (!nest.reduces() || !align_columns(solver)) return std::nullopt;
+    if (!is_short_sum(nest, context)) {
+      if (!align_rows(solver)) return std::nullopt;
+    } else if (Solver rows = solver; align_rows(rows)) {
+      return std::move(rows.result);
+    } else if (!align_columns(solver)) {
+      return std::nullopt;
+    }
   }
   return std::move(solver.result);
 }
@@ -284,7 +290,7 @@ Group seed_group(const Nest& nest, size_t step, const sym::Facts& size_facts) {
   sym::Context& context = *nest.kernel->context;
   Member member;
   member.step = step;
-  member.nest = nest;
+  member.nest = &nest;
   member.is_full = nest.reduces();
   auto add = [&](const std::vector<AxisInfo>& axes, bool inner) {
     for (const AxisInfo& axis : axes) {
@@ -296,6 +302,7 @@ Group seed_group(const Nest& nest, size_t step, const sym::Facts& size_facts) {
   };
   add(nest.kept, false);
   add(nest.reduced, true);
+  place_accesses(member, group.facts);
   group.members.push_back(std::move(member));
   return group;
 }
@@ -307,9 +314,13 @@ Member& accept(Group& group, Alignment alignment, size_t step) {
   group.axes = std::move(alignment.axes);
   group.facts = std::move(alignment.facts);
   group.next_symbol = alignment.next_symbol;
+  const bool moved = !alignment.group_change.empty();
   for (Member& member : group.members) {
-    for (sym::Substitution& s : member.map)
-      s.to = sym::simplify(sym::substitute(s.to, alignment.group_change), group.facts);
+    if (moved) {
+      for (sym::Substitution& s : member.map)
+        s.to = sym::simplify(sym::substitute(s.to, alignment.group_change), group.facts);
+      place_accesses(member, group.facts);
+    }
     // A member that ran over all axes of a flexible group runs over the inner ones too, once there are some. (A fold
     // over extents of 1 makes none.)
     if (was_flexible && !alignment.broadcasts && has_inner) member.is_full = true;
@@ -318,6 +329,17 @@ Member& accept(Group& group, Alignment alignment, size_t step) {
   auto at = std::upper_bound(group.members.begin(), group.members.end(), step,
                              [](size_t s, const Member& m) { return s < m.step; });
   return *group.members.insert(at, std::move(alignment.member));
+}
+
+void place_accesses(Member& member, const sym::Facts& facts) {
+  std::vector<Expr> indices;
+  for (const NestLoad& load : member.nest->loads) indices.push_back(load.index);
+  for (const loop::Store& store : member.nest->stores) indices.push_back(store.index);
+  sym::substitute_all(indices, member.map);
+  sym::simplify_all(indices, facts);
+  auto stores = indices.begin() + static_cast<std::ptrdiff_t>(member.nest->loads.size());
+  member.loads.assign(indices.begin(), stores);
+  member.stores.assign(stores, indices.end());
 }
 
 Expr on_root(const Member& member, Expr index, const sym::Facts& facts) {

@@ -27,8 +27,11 @@ std::optional<Alignment> align(const Group& group, const Nest& nest, sym::Expr p
 // The group of a single nest on its own axes.
 Group seed_group(const Nest& nest, size_t step, const sym::Facts& size_facts);
 
-// Rewrites all members and axes for an alignment that was accepted and adds its member.
+// Rewrites all members and axes for an alignment that was accepted and adds its member, whose accesses are placed.
 Member& accept(Group& group, Alignment alignment, size_t step);
+
+// Finds where a member's accesses are on the root axes.
+void place_accesses(Member& member, const sym::Facts& facts);
 
 // An index of a member's nest, over the group's root axes.
 sym::Expr on_root(const Member& member, sym::Expr index, const sym::Facts& facts);

@@ -36,10 +36,8 @@ class Columns {
       loop::Program split = split_folds(program_, choose, true, kSuffix);
       Grouping grouping = group_kernels(split, limits_);
       std::set<std::string> joined = names_of_column_sums(grouping);
-      size_t removed = std::erase_if(steps, [&](size_t step) {
-        Nest nest = *take_apart(std::get<loop::Launch>(program_.steps[step]).kernel);
-        return !joined.contains(parts_name(nest, kSuffix));
-      });
+      size_t removed = std::erase_if(
+          steps, [&](size_t step) { return !joined.contains(parts_name(*whole.nests[step], kSuffix)); });
       if (removed == 0) return {std::move(split), std::move(grouping)};
     }
     return {std::nullopt, std::move(whole)};
@@ -47,13 +45,19 @@ class Columns {
 
  private:
   std::set<size_t> candidates(const Grouping& grouping) const {
+    std::vector<std::vector<const Group*>> touching(program_.buffers.size());
+    for (const Group& group : grouping.groups)
+      for (const Member& member : group.members)
+        for (const std::vector<BufferIndex>& buffers :
+             {traffic_.steps[member.step].reads, traffic_.steps[member.step].writes})
+          for (BufferIndex buffer : buffers)
+            if (touching[buffer].empty() || touching[buffer].back() != &group)
+              touching[buffer].push_back(&group);
     std::set<size_t> steps;
     for (const Group& columns : grouping.groups)
       for (const Member& member : columns.members)
-        if (!member.is_copy && may_split(member.nest) && cut(member.nest) &&
-            std::any_of(grouping.groups.begin(), grouping.groups.end(), [&](const Group& rows) {
-              return &rows != &columns && saves_reading(member, columns, rows);
-            }))
+        if (!member.is_copy && may_split(*member.nest) && cut(*member.nest) &&
+            saves_reading(member, columns, touching))
           steps.insert(member.step);
     return steps;
   }
@@ -83,41 +87,34 @@ class Columns {
     return pieces;
   }
 
-  // The group folds rows of the same domain, and has at hand what the column sum would read once more.
-  bool saves_reading(const Member& member, const Group& columns, const Group& rows) const {
-    sym::Context& context = *program_.context;
-    std::vector<AxisInfo> outer, inner;
-    for (const RootAxis& axis : rows.axes) (axis.inner ? inner : outer).push_back({axis.symbol, axis.extent});
-    if (inner.empty()) return false;
-    if (!sym::provably_equal(axis::extent_product(context, outer),
-                             axis::extent_product(context, member.nest.reduced), facts_))
-      return false;
-    if (!sym::provably_equal(axis::extent_product(context, inner),
-                             axis::extent_product(context, member.nest.kept), facts_))
-      return false;
-    Expr domain = axis::extent_product(context, member.nest.all_axes());
+  // Some other group folds rows of the same domain, and has at hand what the column sum would read once more.
+  bool saves_reading(const Member& member, const Group& columns,
+                     const std::vector<std::vector<const Group*>>& touching) const {
+    Expr domain = axis::extent_product(*program_.context, member.nest->all_axes());
     if (hinted(domain, facts_) < limits_.min_elements) return false;
     for (const Member& reader : columns.members)
       for (BufferIndex buffer : traffic_.steps[reader.step].reads)
-        if (sym::provably_equal(program_.buffers[buffer].elements, domain, facts_) && touches(rows, buffer))
-          return true;
+        if (sym::provably_equal(program_.buffers[buffer].elements, domain, facts_))
+          for (const Group* rows : touching[buffer])
+            if (rows != &columns && folds_rows_of(*member.nest, *rows)) return true;
     return false;
   }
 
-  bool touches(const Group& group, BufferIndex buffer) const {
-    auto has = [&](const std::vector<BufferIndex>& list) {
-      return std::find(list.begin(), list.end(), buffer) != list.end();
+  bool folds_rows_of(const Nest& sum, const Group& rows) const {
+    sym::Context& context = *program_.context;
+    std::vector<AxisInfo> outer, inner;
+    for (const RootAxis& axis : rows.axes) (axis.inner ? inner : outer).push_back({axis.symbol, axis.extent});
+    auto equal = [&](const std::vector<AxisInfo>& a, const std::vector<AxisInfo>& b) {
+      return sym::provably_equal(axis::extent_product(context, a), axis::extent_product(context, b), facts_);
     };
-    return std::any_of(group.members.begin(), group.members.end(), [&](const Member& m) {
-      return has(traffic_.steps[m.step].reads) || has(traffic_.steps[m.step].writes);
-    });
+    return !inner.empty() && equal(outer, sum.reduced) && equal(inner, sum.kept);
   }
 
   static std::set<std::string> names_of_column_sums(const Grouping& grouping) {
     std::set<std::string> names;
     for (const Group& group : grouping.groups)
       for (const Member& member : group.members)
-        if (member.sums_columns) names.insert(member.nest.kernel->name);
+        if (member.sums_columns) names.insert(member.nest->kernel->name);
     return names;
   }
 

@@ -31,7 +31,7 @@ bool walks_memory(const std::vector<NestLoad>& loads, const std::vector<AxisInfo
 // Grid steps that the fold has as it is (tile.cpp): rows along memory, or lanes of neighbouring kept elements.
 int64_t steps_of(const Nest& nest, int64_t kept) {
   constexpr int64_t kLanes = 16;
-  std::vector<NestLoad> loads = loads_of(nest);
+  std::vector<NestLoad> loads = nest.loads;
   bool columns = walks_memory(loads, nest.kept) && !walks_memory(loads, nest.reduced);
   return columns ? (kept + kLanes - 1) / kLanes : kept;
 }
@@ -47,7 +47,7 @@ bool has_float_product(const Nest& nest) {
 
 std::vector<size_t> memory_order(const Nest& nest, const sym::Facts& facts) {
   std::vector<int64_t> strides(nest.reduced.size(), 0);
-  for (const NestLoad& load : loads_of(nest))
+  for (const NestLoad& load : nest.loads)
     for (size_t a = 0; a < strides.size(); ++a)
       if (auto stride = axis::stride_over(load.index, nest.reduced[a].symbol))
         strides[a] = std::max(strides[a], std::abs(hinted(*stride, facts)));

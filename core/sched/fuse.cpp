@@ -24,17 +24,11 @@ constexpr int kRowScope = -1;  // outside the inner loops
 class Fuser {
  public:
   Fuser(const loop::Program& program, const Group& group, const std::vector<bool>& members_only)
-      : program_(program),
-        group_(group),
-        context_(*program.context),
-        builder_(context_, kernel_name()),
-        producer_(program.buffers.size()),
-        stored_(program.buffers.size()) {
+      : program_(program), group_(group), context_(*program.context), builder_(context_, kernel_name()) {
     for (size_t m = 0; m < group.members.size(); ++m) {
-      for (const loop::Store& store : group.members[m].nest.stores) {
+      for (const loop::Store& store : group.members[m].nest->stores) {
         BufferIndex buffer = program_buffer(group.members[m], store.buffer);
-        producer_[buffer] = m;
-        stored_[buffer] = !members_only[buffer] && !group.members[m].is_copy;
+        made_[buffer] = {m, !members_only[buffer] && !group.members[m].is_copy};
       }
     }
   }
@@ -43,7 +37,7 @@ class Fuser {
     builder_.add_sizes(program_.sizes);
     declare_buffers();
     make_axes();
-    segments_ = plan_segments(program_, group_, producer_, stored_, lanes_per_row());
+    segments_ = plan_segments(program_, group_, made_, lanes_per_row());
     for (loop::AxisId axis : outer_) builder_.open_loop(axis);
     if (!summed_.empty()) clear_columns();
     for (loop::AxisId axis : summed_) builder_.open_loop(axis);
@@ -54,7 +48,7 @@ class Fuser {
     for (size_t i = 0; i < outer_.size() + summed_.size(); ++i) builder_.close_loop();
     loop::Kernel kernel = loop::remove_dead_values(builder_.finish());
     for (const Member& member : group_.members)
-      for (const std::string& source : member.nest.kernel->sources)
+      for (const std::string& source : member.nest->kernel->sources)
         if (std::find(kernel.sources.begin(), kernel.sources.end(), source) == kernel.sources.end())
           kernel.sources.push_back(source);
     return {std::move(kernel), std::move(arguments_)};
@@ -65,7 +59,7 @@ class Fuser {
     std::string name;
     constexpr size_t kNamedMembers = 4;
     for (size_t m = 0; m < group_.members.size() && m < kNamedMembers; ++m)
-      name += (m ? "_" : "") + group_.members[m].nest.kernel->name;
+      name += (m ? "_" : "") + group_.members[m].nest->kernel->name;
     if (group_.members.size() > kNamedMembers)
       name += "_and_" + std::to_string(group_.members.size() - kNamedMembers);
     return name;
@@ -82,7 +76,7 @@ class Fuser {
     BufferIndex index = program_buffer(member, buffer);
     auto found = buffers_.find(index);
     if (found != buffers_.end()) return found->second;
-    const loop::Buffer& old = member.nest.kernel->buffers[buffer];
+    const loop::Buffer& old = member.nest->kernel->buffers[buffer];
     loop::BufferId id = builder_.add_buffer(program_.buffers[index].name, old.dtype, old.shape, mode);
     buffers_.emplace(index, id);
     arguments_.push_back(index);
@@ -91,12 +85,12 @@ class Fuser {
 
   void declare_buffers() {
     for (const Member& member : group_.members)
-      for (const NestLoad& load : loads_of(member.nest))
-        if (!producer_[program_buffer(member, load.buffer)])
+      for (const NestLoad& load : member.nest->loads)
+        if (!made_.contains(program_buffer(member, load.buffer)))
           declare(member, load.buffer, loop::BufferMode::in);
     for (const Member& member : group_.members)
-      for (const loop::Store& store : member.nest.stores)
-        if (stored_[program_buffer(member, store.buffer)])
+      for (const loop::Store& store : member.nest->stores)
+        if (made_.at(program_buffer(member, store.buffer)).stored)
           declare(member, store.buffer, loop::BufferMode::out);
   }
 
@@ -105,7 +99,7 @@ class Fuser {
   void make_axes() {
     axis::Domain domain{{}, accesses(), {}, {}, group_.facts};
     bool folds = std::any_of(group_.members.begin(), group_.members.end(),
-                             [](const Member& m) { return m.nest.reduces(); });
+                             [](const Member& m) { return m.nest->reduces(); });
     for (const RootAxis& root : group_.axes)
       if (!root.inner && !root.summed) domain.axes.push_back({root.symbol, root.extent, 0, false});
     for (const RootAxis& root : group_.axes)
@@ -155,7 +149,7 @@ class Fuser {
     for (const RootAxis& root : group_.axes)
       (root.inner ? inner : outer) *= hinted(root.extent, group_.facts);
     for (const Member& member : group_.members) {
-      const loop::Kernel& kernel = *member.nest.kernel;
+      const loop::Kernel& kernel = *member.nest->kernel;
       auto add = [&](Expr index, DType dtype, bool full, bool is_store) {
         int64_t weight = outer * (full ? inner : 1) * byte_size(dtype);
         result.push_back({on_root(member, index, group_.facts), weight, is_store});
@@ -163,16 +157,16 @@ class Fuser {
       auto add_values = [&](const std::vector<ValueId>& values, bool full) {
         for (ValueId id : values) {
           const loop::Value& value = kernel.values[id];
-          if (value.kind == loop::ValueKind::load && producer_[program_buffer(member, value.buffer)])
+          if (value.kind == loop::ValueKind::load && made_.contains(program_buffer(member, value.buffer)))
             continue;
           if (value.index.valid()) add(value.index, value.dtype, full, false);
         }
       };
-      add_values(member.nest.point_values, member.is_full);
-      add_values(member.nest.kept_values, false);
-      for (const loop::Store& store : member.nest.stores)
-        if (stored_[program_buffer(member, store.buffer)])
-          add(store.index, kernel.values[store.value].dtype, member.is_full && !member.nest.reduces(), true);
+      add_values(member.nest->point_values, member.is_full);
+      add_values(member.nest->kept_values, false);
+      for (const loop::Store& store : member.nest->stores)
+        if (made_.at(program_buffer(member, store.buffer)).stored)
+          add(store.index, kernel.values[store.value].dtype, member.is_full && !member.nest->reduces(), true);
     }
     return result;
   }
@@ -200,7 +194,7 @@ class Fuser {
     BufferIndex buffer = program_buffer(member, value.buffer);
     std::optional<ValueId> mask, other;
     if (!value.operands.empty()) mask = copied.at(value.operands[0]), other = copied.at(value.operands[1]);
-    if (producer_[buffer]) {
+    if (made_.contains(buffer)) {
       ValueId passed = value_in(buffer, scope);
       return mask ? builder_.apply(ops::ScalarOp::where, {*mask, passed, *other}) : passed;
     }
@@ -215,7 +209,7 @@ class Fuser {
   void copy_values(const Member& member, const std::vector<ValueId>& values,
                    std::map<ValueId, ValueId>& copied, int scope) {
     for (ValueId id : values) {
-      const loop::Value& value = member.nest.kernel->values[id];
+      const loop::Value& value = member.nest->kernel->values[id];
       switch (value.kind) {
         case loop::ValueKind::constant: copied[id] = builder_.constant(value.literal); break;
         case loop::ValueKind::index: copied[id] = builder_.index(place(member, value.index, copied)); break;
@@ -236,11 +230,12 @@ class Fuser {
 
   // The value of a buffer that a member writes, for a reader in `scope`.
   ValueId value_in(BufferIndex buffer, int scope) {
-    const Member& from = group_.members[*producer_[buffer]];
-    bool per_row = !from.is_full || from.nest.reduces();
+    const size_t producer = made_.at(buffer).member;
+    const Member& from = group_.members[producer];
+    bool per_row = !from.is_full || from.nest->reduces();
     auto found = values_.find({buffer, per_row ? kRowScope : scope});
     if (found != values_.end()) return found->second;
-    const Placement& placement = segments_.placements[*producer_[buffer]];
+    const Placement& placement = segments_.placements[producer];
     CHECK(!per_row && (placement.travel == Travel::reload || placement.travel == Travel::local_row),
           "value of buffer {} is not there in loop {}", buffer, scope);
     ValueId value = placement.travel == Travel::reload
@@ -251,18 +246,18 @@ class Fuser {
   }
 
   const loop::Store& store_of(const Member& member, BufferIndex buffer) const {
-    for (const loop::Store& store : member.nest.stores)
+    for (const loop::Store& store : member.nest->stores)
       if (program_buffer(member, store.buffer) == buffer) return store;
     UNREACHABLE("member does not store buffer {}", buffer);
   }
 
   // Makes the stored values of a member available in `scope` and writes those that must reach memory.
   void publish(const Member& member, const std::map<ValueId, ValueId>& copied, int scope, bool writes) {
-    for (const loop::Store& store : member.nest.stores) {
+    for (const loop::Store& store : member.nest->stores) {
       BufferIndex buffer = program_buffer(member, store.buffer);
       ValueId value = copied.at(store.value);
       values_[{buffer, scope}] = value;
-      if (writes && stored_[buffer])
+      if (writes && made_.at(buffer).stored)
         builder_.store(buffers_.at(buffer), place(member, store.index, copied), value);
     }
   }
@@ -272,7 +267,7 @@ class Fuser {
       const Member& member = group_.members[m];
       if (member.is_full || segments_.placements[m].slot != slot) continue;
       std::map<ValueId, ValueId> copied;
-      copy_values(member, member.nest.point_values, copied, kRowScope);
+      copy_values(member, member.nest->point_values, copied, kRowScope);
       publish(member, copied, kRowScope, true);
     }
   }
@@ -305,7 +300,7 @@ class Fuser {
   void keep_row(const Member& member, const std::map<ValueId, ValueId>& copied) {
     Expr length = context_.constant(1);
     for (const axis::AxisInfo& axis : inner_) length = length * axis.extent;
-    for (const loop::Store& store : member.nest.stores) {
+    for (const loop::Store& store : member.nest->stores) {
       BufferIndex buffer = program_buffer(member, store.buffer);
       ValueId value = copied.at(store.value);
       loop::BufferId row = builder_.add_buffer(program_.buffers[buffer].name + "_row", builder_.dtype(value),
@@ -320,9 +315,9 @@ class Fuser {
     open_inner(segments_.loop_count, false);
     for (const Member& member : group_.members) {
       if (!member.sums_columns) continue;
-      for (const loop::Store& store : member.nest.stores) {
+      for (const loop::Store& store : member.nest->stores) {
         BufferIndex buffer = program_buffer(member, store.buffer);
-        if (!stored_[buffer]) continue;
+        if (!made_.at(buffer).stored) continue;
         DType dtype = program_.buffers[buffer].dtype;
         ValueId zero = builder_.constant(ops::identity(ops::ReduceOp::sum, dtype));
         builder_.store(buffers_.at(buffer), place(member, store.index, {}), zero);
@@ -334,10 +329,10 @@ class Fuser {
 
   // One row's share. The rows of one sum run on one thread, so nothing here is atomic.
   void add_to_columns(const Member& member, const std::map<ValueId, ValueId>& copied) {
-    for (const loop::Store& store : member.nest.stores) {
+    for (const loop::Store& store : member.nest->stores) {
       BufferIndex buffer = program_buffer(member, store.buffer);
-      if (!stored_[buffer]) continue;
-      for (const loop::Reduction& part : member.nest.parts) {
+      if (!made_.at(buffer).stored) continue;
+      for (const loop::Reduction& part : member.nest->parts) {
         if (part.result != store.value) continue;
         Expr index = place(member, store.index, copied);
         ValueId sum = builder_.load(buffers_.at(buffer), index);
@@ -360,18 +355,18 @@ class Fuser {
     bool any_fold = false;
     for (size_t m = 0; m < group_.members.size(); ++m)
       any_fold =
-          any_fold || (group_.members[m].nest.reduces() && !group_.members[m].sums_columns && runs_here(m));
+          any_fold || (group_.members[m].nest->reduces() && !group_.members[m].sums_columns && runs_here(m));
     open_inner(loop, any_fold);
     std::vector<loop::KernelBuilder::Part> parts;
     for (size_t m = 0; m < group_.members.size(); ++m) {
       const Member& member = group_.members[m];
       if (!member.is_full || !runs_here(m)) continue;
       std::map<ValueId, ValueId> copied;
-      copy_values(member, member.nest.point_values, copied, loop);
+      copy_values(member, member.nest->point_values, copied, loop);
       if (member.sums_columns) {
         add_to_columns(member, copied);
-      } else if (member.nest.reduces()) {
-        for (const loop::Reduction& part : member.nest.parts) {
+      } else if (member.nest->reduces()) {
+        for (const loop::Reduction& part : member.nest->parts) {
           std::vector<ValueId> yields;
           for (ValueId y : part.yields) yields.push_back(copied.at(y));
           parts.push_back({part.op, std::move(yields)});
@@ -392,8 +387,8 @@ class Fuser {
     inner_change_.clear();
     size_t next = 0;
     for (Fold& fold : folds) {
-      for (const loop::Reduction& part : fold.member->nest.parts) fold.copied[part.result] = results[next++];
-      copy_values(*fold.member, fold.member->nest.kept_values, fold.copied, kRowScope);
+      for (const loop::Reduction& part : fold.member->nest->parts) fold.copied[part.result] = results[next++];
+      copy_values(*fold.member, fold.member->nest->kept_values, fold.copied, kRowScope);
       publish(*fold.member, fold.copied, kRowScope, true);
     }
   }
@@ -402,8 +397,7 @@ class Fuser {
   const Group& group_;
   sym::Context& context_;
   loop::KernelBuilder builder_;
-  std::vector<std::optional<size_t>> producer_;
-  std::vector<bool> stored_;
+  MadeBuffers made_;
   Segments segments_;
   std::vector<BufferIndex> arguments_;
   std::map<BufferIndex, loop::BufferId> buffers_, rows_;

@@ -27,6 +27,7 @@ Grouper::Grouper(const loop::Program& program, const ColumnLimits& limits)
       size_facts_(loop::facts_of(program.sizes)) {
   result_.group_of.resize(program.steps.size());
   result_.position.resize(program.steps.size());
+  result_.nests.resize(program.steps.size());
 }
 
 // Each simple kernel joins a group of its producers, else of kernels reading the same data, else starts its own.
@@ -34,8 +35,10 @@ Grouping Grouper::run() {
   for (size_t step = 0; step < program_.steps.size(); ++step) {
     result_.position[step] = static_cast<uint32_t>(step);
     const auto* launch = std::get_if<loop::Launch>(&program_.steps[step]);
-    std::optional<Nest> nest = launch ? take_apart(launch->kernel) : std::nullopt;
-    if (nest && writes_are_stable(step)) place(step, *nest);
+    if (std::optional<Nest> nest = launch ? take_apart(launch->kernel) : std::nullopt) {
+      result_.nests[step] = std::make_unique<const Nest>(std::move(*nest));
+      if (writes_are_stable(step)) place(step, *result_.nests[step]);
+    }
     mark_consumed(step);
   }
   copy_cheap_producers();
@@ -118,59 +121,66 @@ std::optional<uint32_t> Grouper::common_position(size_t id, size_t step) const {
   return static_cast<uint32_t>(step);
 }
 
+// Everything that the nest reads or writes in the place of the group's reads and writes of the same buffer.
+std::vector<Grouper::Shared> Grouper::shared_touches(const Group& g, const Nest& nest, size_t step) const {
+  std::vector<Shared> shared;
+  auto add = [&](BufferIndex buffer, Expr position, bool stored) {
+    for (size_t i = 0; i < nest.loads.size(); ++i)
+      if (launch(step).arguments[nest.loads[i].buffer.index] == buffer)
+        shared.push_back({buffer, position, nest.loads[i].index, stored, false, i});
+    for (size_t i = 0; i < nest.stores.size(); ++i)
+      if (launch(step).arguments[nest.stores[i].buffer.index] == buffer)
+        shared.push_back({buffer, position, nest.stores[i].index, stored, true, i});
+  };
+  for (const Member& member : g.members) {
+    const std::vector<BufferIndex>& arguments = launch(member.step).arguments;
+    for (size_t i = 0; i < member.loads.size(); ++i)
+      add(arguments[member.nest->loads[i].buffer.index], member.loads[i], false);
+    for (size_t i = 0; i < member.stores.size(); ++i)
+      add(arguments[member.nest->stores[i].buffer.index], member.stores[i], true);
+  }
+  return shared;
+}
+
 // Tries every shared buffer as the link, those that determine most of the nest first: what the group writes and the nest
 // reads, then what the nest writes and the group reads (a producer taken in late), then what both read.
 std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nest, size_t step,
                                                  bool is_copy) const {
-  std::vector<Touch> nest_reads = reads_of(nest, step), nest_stores = stores_of(nest, step);
-  struct Candidate {
-    Expr position;  // over root axes
-    Expr index;     // over nest axes
-    Link link;
-    BufferIndex buffer;
-  };
-  std::vector<Candidate> candidates;
-  auto link = [&](const std::vector<Touch>& ours, const std::vector<Touch>& theirs, Link kind) {
-    for (const Touch& a : ours)
-      for (const Touch& b : theirs)
-        if (a.buffer == b.buffer) candidates.push_back({a.index, b.index, kind, a.buffer});
-  };
-  std::vector<Touch> group_stores, group_reads;
-  for (const Member& member : g.members) {
-    for (Touch t : stores_of(member.nest, member.step))
-      group_stores.push_back({t.buffer, on_root(member, t.index, g.facts)});
-    for (Touch t : reads_of(member.nest, member.step))
-      group_reads.push_back({t.buffer, on_root(member, t.index, g.facts)});
-  }
-  link(group_stores, nest_reads, Link::reads);
-  link(group_reads, nest_stores, Link::writes);
-  link(group_reads, nest_reads, Link::shares);
+  const std::vector<Shared> shared = shared_touches(g, nest, step);
   // Every buffer passed between the nest and the group is read at the very point where it was written.
   auto is_local = [&](const Alignment& alignment) {
-    auto matches = [&](const std::vector<Touch>& ours, const std::vector<Touch>& theirs) {
-      for (const Touch& a : ours) {
-        for (const Touch& b : theirs) {
-          if (a.buffer != b.buffer) continue;
-          Expr moved = sym::simplify(sym::substitute(a.index, alignment.group_change), alignment.facts);
-          if (moved != on_root(alignment.member, b.index, alignment.facts)) return false;
-        }
-      }
-      return true;
-    };
-    return matches(group_stores, nest_reads) && matches(group_reads, nest_stores) &&
-           matches(group_stores, nest_stores);
+    const Member& member = alignment.member;
+    return std::all_of(shared.begin(), shared.end(), [&](const Shared& s) {
+      if (!s.stored && !s.nest_stores) return true;
+      Expr moved = s.position;
+      if (!alignment.group_change.empty())
+        moved = sym::simplify(sym::substitute(moved, alignment.group_change), alignment.facts);
+      return moved == (s.nest_stores ? member.stores : member.loads)[s.access];
+    });
   };
   std::optional<Alignment> broadcast;
-  for (const Candidate& candidate : candidates) {
-    std::optional<Alignment> alignment = align(g, nest, candidate.position, candidate.index, is_copy);
-    if (!alignment || !is_local(*alignment) || meets_unfinished_sum(g, alignment->member, step)) continue;
-    if (!join_pays(g, *alignment, candidate.position)) continue;
-    if (alignment->member.sums_columns && !columns_pay(*alignment, limits_.min_steps)) continue;
-    alignment->member.link = candidate.link;
-    alignment->member.through = candidate.buffer;
+  auto try_link = [&](const Shared& s, Link link) -> std::optional<Alignment> {
+    std::optional<Alignment> alignment = align(g, nest, s.position, s.index, is_copy);
+    if (!alignment) return std::nullopt;
+    place_accesses(alignment->member, alignment->facts);
+    if (!is_local(*alignment) || meets_unfinished_sum(g, alignment->member, step)) return std::nullopt;
+    if (!join_pays(g, *alignment, s.position)) return std::nullopt;
+    if (alignment->member.sums_columns && !columns_pay(*alignment, limits_.min_steps)) return std::nullopt;
+    alignment->member.link = link;
+    alignment->member.through = s.buffer;
     if (!alignment->broadcasts) return alignment;
     if (!broadcast) broadcast = std::move(alignment);
-  }
+    return std::nullopt;
+  };
+  auto try_all = [&](bool stored, bool nest_stores, Link link) -> std::optional<Alignment> {
+    for (const Shared& s : shared)
+      if (s.stored == stored && s.nest_stores == nest_stores)
+        if (std::optional<Alignment> alignment = try_link(s, link)) return alignment;
+    return std::nullopt;
+  };
+  if (auto alignment = try_all(true, false, Link::reads)) return alignment;
+  if (auto alignment = try_all(false, true, Link::writes)) return alignment;
+  if (auto alignment = try_all(false, false, Link::shares)) return alignment;
   return broadcast;
 }
 
@@ -205,7 +215,7 @@ void Grouper::absorb(size_t id, size_t other) {
     if (!reads_are_stable(member.step)) return;
   Group merged = group(id);
   for (auto member = from.members.rbegin(); member != from.members.rend(); ++member) {
-    std::optional<Alignment> alignment = find_alignment(merged, member->nest, member->step, member->is_copy);
+    std::optional<Alignment> alignment = find_alignment(merged, *member->nest, member->step, member->is_copy);
     if (!alignment) return;
     accept(merged, std::move(*alignment), member->step);
   }
@@ -219,20 +229,6 @@ void Grouper::mark_consumed(size_t step) {
     for (size_t writer : traffic_.writers[buffer])
       if (writer < step && result_.group_of[writer] && result_.group_of[writer] != result_.group_of[step])
         ++outside_consumers_[*result_.group_of[writer]];
-}
-
-std::vector<Grouper::Touch> Grouper::stores_of(const Nest& nest, size_t step) const {
-  std::vector<Touch> touches;
-  for (const loop::Store& store : nest.stores)
-    touches.push_back({launch(step).arguments[store.buffer.index], store.index});
-  return touches;
-}
-
-std::vector<Grouper::Touch> Grouper::reads_of(const Nest& nest, size_t step) const {
-  std::vector<Touch> touches;
-  for (const NestLoad& load : loads_of(nest))
-    touches.push_back({launch(step).arguments[load.buffer.index], load.index});
-  return touches;
 }
 
 Grouping group_kernels(const loop::Program& program, const ColumnLimits& limits) {

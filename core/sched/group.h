@@ -15,6 +15,7 @@
 // Example, softmax over x[256, 64]: max and sum reduce the inner axis of 64, exp and div are full members.
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -43,12 +44,13 @@ enum class Link : uint8_t {
 
 struct Member {
   size_t step = 0;  // its launch in the program
-  Nest nest;
-  std::vector<sym::Substitution> map;  // every axis of the nest over the root axes
-  bool is_full = false;                // uses the inner axes (a reducing member does so inside its fold)
-  bool sums_columns = false;           // a full member that adds to a row in memory
-  bool is_copy = false;                // computes again what another group computes and stores
-  Link link = Link::none;              // for reports, with the buffer
+  const Nest* nest = nullptr;
+  std::vector<sym::Substitution> map;    // every axis of the nest over the root axes
+  std::vector<sym::Expr> loads, stores;  // indices of nest->loads and nest->stores over the root axes
+  bool is_full = false;                  // uses the inner axes (a reducing member does so inside its fold)
+  bool sums_columns = false;             // a full member that adds to a row in memory
+  bool is_copy = false;                  // computes again what another group computes and stores
+  Link link = Link::none;                // for reports, with the buffer
   target::BufferIndex through = target::kNoBuffer;
 };
 
@@ -66,9 +68,10 @@ struct Group {
 // The kernels of one program, grouped. Steps that are not simple nests, and externs, are alone. A cheap member may stand in
 // several groups (its value is then computed in each); only the group that `group_of` names writes it to memory.
 struct Grouping {
-  std::vector<Group> groups;                    // of simple nests; some may be empty
-  std::vector<std::optional<size_t>> group_of;  // per step
-  std::vector<uint32_t> position;               // per step without a group: where it runs
+  std::vector<Group> groups;                       // of simple nests; some may be empty
+  std::vector<std::optional<size_t>> group_of;     // per step
+  std::vector<uint32_t> position;                  // per step without a group: where it runs
+  std::vector<std::unique_ptr<const Nest>> nests;  // per step; members point to them
 };
 
 // How many outer iterations must be left for threads where columns are summed.

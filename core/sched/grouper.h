@@ -17,10 +17,13 @@ class Grouper {
   Grouping run();
 
  private:
-  // One access to a program buffer: over the nest's axes (a nest) or the root axes (a group).
-  struct Touch {
+  // A buffer that a group and a nest both touch.
+  struct Shared {
     target::BufferIndex buffer;
-    sym::Expr index;
+    sym::Expr position;  // where the group does, over its root axes
+    sym::Expr index;     // where the nest does, over its axes
+    bool stored, nest_stores;
+    size_t access;  // among the nest's loads or stores
   };
 
   // --- group.cpp: one kernel at a time
@@ -41,6 +44,7 @@ class Grouper {
   bool collect_copies(size_t id, target::BufferIndex buffer, std::vector<const Member*>& copies) const;
   bool copy_pays(size_t id, target::BufferIndex buffer, const std::vector<const Member*>& copies) const;
   void merge_siblings();
+  std::vector<size_t> groups_reading(target::BufferIndex buffer) const;
   bool merge_into(size_t id, size_t later);
 
   // --- facts
@@ -51,14 +55,15 @@ class Grouper {
   bool writes_are_stable(size_t step) const;
   bool reads_are_stable(size_t step) const;
   int64_t bytes(target::BufferIndex buffer) const;
-  std::vector<Touch> stores_of(const Nest& nest, size_t step) const;
-  std::vector<Touch> reads_of(const Nest& nest, size_t step) const;
+  std::vector<Shared> shared_touches(const Group& g, const Nest& nest, size_t step) const;
 
   const loop::Program& program_;
   ColumnLimits limits_;
   Traffic traffic_;
   sym::Facts size_facts_;
   Grouping result_;
+  std::vector<std::vector<size_t>>
+      holders_;                         // per step, for merge_siblings: the groups that it is a member of
   std::vector<int> outside_consumers_;  // per group: reads of its values by steps outside it, so far
 };
 

@@ -48,6 +48,13 @@ bool read_block(const Block& block, Nest& nest) {
   return read_block(loop->body, nest);
 }
 
+void collect_loads(const std::vector<loop::ValueId>& values, Nest& nest) {
+  for (loop::ValueId id : values) {
+    const loop::Value& value = nest.kernel->values[id];
+    if (value.kind == loop::ValueKind::load) nest.loads.push_back({id, value.buffer, value.index});
+  }
+}
+
 // Extents that depend on other axes have no place on a common domain.
 bool rectangular(const Nest& nest) {
   std::vector<axis::AxisInfo> axes = nest.all_axes();
@@ -71,20 +78,9 @@ std::optional<Nest> take_apart(const loop::Kernel& kernel) {
   for (const loop::Buffer& buffer : kernel.buffers)
     if (buffer.mode == loop::BufferMode::local || buffer.mode == loop::BufferMode::inout) return std::nullopt;
   if (!read_block(kernel.body, nest) || !rectangular(nest)) return std::nullopt;
+  collect_loads(nest.point_values, nest);
+  collect_loads(nest.kept_values, nest);
   return nest;
-}
-
-std::vector<NestLoad> loads_of(const Nest& nest) {
-  std::vector<NestLoad> loads;
-  auto add = [&](const std::vector<loop::ValueId>& values) {
-    for (loop::ValueId id : values) {
-      const loop::Value& value = nest.kernel->values[id];
-      if (value.kind == loop::ValueKind::load) loads.push_back({id, value.buffer, value.index});
-    }
-  };
-  add(nest.point_values);
-  add(nest.kept_values);
-  return loads;
 }
 
 }  // namespace kerf::sched

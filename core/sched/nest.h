@@ -9,6 +9,13 @@
 
 namespace kerf::sched {
 
+// What a nest reads.
+struct NestLoad {
+  loop::ValueId value;
+  loop::BufferId buffer;
+  sym::Expr index;
+};
+
 struct Nest {
   const loop::Kernel* kernel = nullptr;
   std::vector<axis::AxisInfo> kept;
@@ -17,19 +24,12 @@ struct Nest {
   std::vector<loop::Reduction> parts;       // folds over `reduced`
   std::vector<loop::ValueId> kept_values;   // defined after the fold, in order
   std::vector<loop::Store> stores;          // at every point of `kept`
+  std::vector<NestLoad> loads;              // among point_values, then among kept_values
 
   bool reduces() const { return !parts.empty(); }
   std::vector<axis::AxisInfo> all_axes() const;
 };
 
 std::optional<Nest> take_apart(const loop::Kernel& kernel);
-
-// What the nest reads: every load, with its buffer and index.
-struct NestLoad {
-  loop::ValueId value;
-  loop::BufferId buffer;
-  sym::Expr index;
-};
-std::vector<NestLoad> loads_of(const Nest& nest);
 
 }  // namespace kerf::sched

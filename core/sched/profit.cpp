@@ -35,7 +35,7 @@ bool runs_along_rows(const Alignment& alignment, Expr index) {
 
 bool stores_along_rows(const Alignment& alignment) {
   const Member& member = alignment.member;
-  return std::any_of(member.nest.stores.begin(), member.nest.stores.end(), [&](const loop::Store& store) {
+  return std::any_of(member.nest->stores.begin(), member.nest->stores.end(), [&](const loop::Store& store) {
     return runs_along_rows(alignment, on_root(member, store.index, alignment.facts));
   });
 }
@@ -62,7 +62,8 @@ int64_t hinted(Expr expr, const sym::Facts& facts) {
 
 bool join_pays(const Group& group, const Alignment& alignment, Expr position) {
   if (static_cast<int64_t>(group.members.size()) >= tuning::max_group_members) return false;
-  if (alignment.broadcasts && !alignment.member.nest.reduces() && !stores_along_rows(alignment)) return false;
+  if (alignment.broadcasts && !alignment.member.nest->reduces() && !stores_along_rows(alignment))
+    return false;
   Extents before = extents_of(group.axes, group.facts), after = extents_of(alignment.axes, alignment.facts);
   if (after.outer >= before.outer) return true;
   if (after.outer * after.inner <= tuning::small_group_elements) return true;

@@ -50,7 +50,7 @@ class Reasons {
       return launch(m).arguments[store.buffer.index] == buffer;
     };
     for (const Member& member : group_.members)
-      for (const loop::Store& store : member.nest.stores)
+      for (const loop::Store& store : member.nest->stores)
         if (stores(member, store)) return &member;
     return nullptr;
   }
@@ -59,7 +59,7 @@ class Reasons {
   const Member* reader(const Member& producer) const {
     for (const Member& member : group_.members)
       if (member.step > producer.step)
-        for (const NestLoad& load : loads_of(member.nest))
+        for (const NestLoad& load : member.nest->loads)
           if (launch(member).arguments[load.buffer.index] == producer.through) return &member;
     return nullptr;
   }
@@ -76,7 +76,7 @@ std::vector<loop::Merged> reasons_of(const loop::Program& program, const Group& 
   Reasons reasons(program, group, members_only);
   std::vector<loop::Merged> merged;
   for (const Member& member : group.members)
-    merged.push_back({member.nest.kernel->name, member.nest.kernel->sources, reasons.of(member)});
+    merged.push_back({member.nest->kernel->name, member.nest->kernel->sources, reasons.of(member)});
   return merged;
 }
 

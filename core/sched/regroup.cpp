@@ -45,7 +45,7 @@ bool Grouper::copy_into(size_t id, BufferIndex buffer) {
   if (!collect_copies(id, buffer, copies) || copies.empty() || !copy_pays(id, buffer, copies)) return false;
   Group merged = group(id);
   for (const Member* member : copies) {
-    std::optional<Alignment> alignment = find_alignment(merged, member->nest, member->step, true);
+    std::optional<Alignment> alignment = find_alignment(merged, *member->nest, member->step, true);
     if (!alignment) return false;
     accept(merged, std::move(*alignment), member->step).is_copy = true;
   }
@@ -62,7 +62,7 @@ bool Grouper::collect_copies(size_t id, BufferIndex buffer, std::vector<const Me
   const Group& from = result_.groups[*result_.group_of[step]];
   auto member =
       std::find_if(from.members.begin(), from.members.end(), [&](const Member& m) { return m.step == step; });
-  if (member == from.members.end() || member->nest.reduces() || traffic_.returned[buffer]) return true;
+  if (member == from.members.end() || member->nest->reduces() || traffic_.returned[buffer]) return true;
   if (program_.buffers[buffer].kind != loop::BufferKind::temp || !reads_are_stable(step)) return true;
   if (static_cast<int64_t>(copies.size()) >= tuning::max_copied_members) return false;
   copies.push_back(&*member);
@@ -76,7 +76,7 @@ bool Grouper::collect_copies(size_t id, BufferIndex buffer, std::vector<const Me
 bool Grouper::copy_pays(size_t id, BufferIndex buffer, const std::vector<const Member*>& copies) const {
   int64_t cost = 0, read = 0;
   for (const Member* copy : copies) {
-    for (loop::ValueId value : copy->nest.point_values) cost += cost_of(copy->nest.kernel->values[value]);
+    for (loop::ValueId value : copy->nest->point_values) cost += cost_of(copy->nest->kernel->values[value]);
     for (BufferIndex input : traffic_.steps[copy->step].reads) {
       bool copied = std::any_of(copies.begin(), copies.end(), [&](const Member* other) {
         return traffic_.writers[input].size() == 1 && traffic_.writers[input][0] == other->step;
@@ -106,18 +106,12 @@ bool Grouper::copy_pays(size_t id, BufferIndex buffer, const std::vector<const M
 
 // Groups that read the same large input and do not depend on one another become one, the later one running early.
 void Grouper::merge_siblings() {
+  holders_.resize(program_.steps.size());
+  for (size_t id = 0; id < result_.groups.size(); ++id)
+    for (const Member& member : result_.groups[id].members) holders_[member.step].push_back(id);
   for (BufferIndex buffer = 0; buffer < traffic_.readers.size(); ++buffer) {
     if (bytes(buffer) < 4 * tuning::min_shared_elements) continue;
-    std::vector<size_t> ids;
-    for (size_t id = 0; id < result_.groups.size(); ++id) {
-      const std::vector<Member>& members = result_.groups[id].members;
-      if (std::any_of(members.begin(), members.end(), [&](const Member& m) {
-            const std::vector<BufferIndex>& reads = traffic_.steps[m.step].reads;
-            return std::find(reads.begin(), reads.end(), buffer) != reads.end() &&
-                   !(traffic_.writers[buffer].size() == 1 && has_member(id, traffic_.writers[buffer][0]));
-          }))
-        ids.push_back(id);
-    }
+    std::vector<size_t> ids = groups_reading(buffer);
     std::sort(ids.begin(), ids.end(),
               [&](size_t a, size_t b) { return result_.groups[a].position < result_.groups[b].position; });
     for (size_t a = 0; a < ids.size(); ++a)
@@ -126,17 +120,29 @@ void Grouper::merge_siblings() {
   }
 }
 
+// The groups that read a buffer from memory.
+std::vector<size_t> Grouper::groups_reading(BufferIndex buffer) const {
+  const std::vector<size_t>& writers = traffic_.writers[buffer];
+  std::vector<size_t> ids;
+  for (size_t reader : traffic_.readers[buffer])
+    for (size_t id : holders_[reader])
+      if (!(writers.size() == 1 && has_member(id, writers[0]))) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
 bool Grouper::merge_into(size_t id, size_t later) {
   Group& from = group(later);
-  Group merged = group(id);
-  if (from.members.size() + merged.members.size() > static_cast<size_t>(tuning::max_group_members))
+  if (from.members.size() + group(id).members.size() > static_cast<size_t>(tuning::max_group_members))
     return false;
   for (const Member& member : from.members) {
     if (!reads_are_stable(member.step)) return false;
     for (BufferIndex buffer : traffic_.steps[member.step].reads)
       for (size_t writer : traffic_.writers[buffer])
-        if (!has_member(later, writer) && runs_at(writer) >= merged.position) return false;
+        if (!has_member(later, writer) && runs_at(writer) >= group(id).position) return false;
   }
+  Group merged = group(id);
   for (const Member& member : from.members) {
     auto known = std::find_if(merged.members.begin(), merged.members.end(),
                               [&](const Member& m) { return m.step == member.step; });
@@ -144,12 +150,16 @@ bool Grouper::merge_into(size_t id, size_t later) {
       known->is_copy = known->is_copy && member.is_copy;
       continue;
     }
-    std::optional<Alignment> alignment = find_alignment(merged, member.nest, member.step, member.is_copy);
+    std::optional<Alignment> alignment = find_alignment(merged, *member.nest, member.step, member.is_copy);
     if (!alignment) return false;
     accept(merged, std::move(*alignment), member.step).is_copy = member.is_copy;
   }
-  for (const Member& member : from.members)
+  for (const Member& member : from.members) {
     if (result_.group_of[member.step] == later) result_.group_of[member.step] = id;
+    std::vector<size_t>& holders = holders_[member.step];
+    std::erase(holders, later);
+    if (std::find(holders.begin(), holders.end(), id) == holders.end()) holders.push_back(id);
+  }
   from.members.clear();
   group(id) = std::move(merged);
   return true;

@@ -59,14 +59,12 @@ loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limi
                                                    reasons_of(program, group, inside)}});
   }
   const sym::Facts facts = loop::facts_of(program.sizes);
+  const std::vector<bool> none_inside(program.buffers.size(), false);
   for (size_t step = 0; step < program.steps.size(); ++step) {
     if (grouping.group_of[step]) continue;
-    const auto* launch = std::get_if<loop::Launch>(&program.steps[step]);
     // A nest that may not be merged (it writes a part of a buffer) still gets canonical axes.
-    std::optional<Nest> nest = launch ? take_apart(launch->kernel) : std::nullopt;
-    if (nest) {
+    if (const Nest* nest = grouping.nests[step].get()) {
       Group alone = seed_group(*nest, step, facts);
-      const std::vector<bool> none_inside(program.buffers.size(), false);
       FusedKernel fused = fuse(program, alone, none_inside);
       placed.push_back(
           {grouping.position[step], loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true,

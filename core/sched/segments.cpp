@@ -10,13 +10,14 @@ namespace kerf::sched {
 namespace {
 
 // The members whose values `member` reads, each once.
-std::vector<size_t> inputs_of(const loop::Program& program, const Member& member,
-                              const std::vector<std::optional<size_t>>& producer) {
+std::vector<size_t> inputs_of(const loop::Program& program, const Member& member, const MadeBuffers& made) {
   std::vector<size_t> inputs;
   const auto& launch = std::get<loop::Launch>(program.steps[member.step]);
-  for (const NestLoad& load : loads_of(member.nest)) {
-    std::optional<size_t> p = producer[launch.arguments[load.buffer.index]];
-    if (p && std::find(inputs.begin(), inputs.end(), *p) == inputs.end()) inputs.push_back(*p);
+  for (const NestLoad& load : member.nest->loads) {
+    auto found = made.find(launch.arguments[load.buffer.index]);
+    if (found == made.end()) continue;
+    size_t input = found->second.member;
+    if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
   }
   return inputs;
 }
@@ -45,15 +46,14 @@ bool row_fits(const Group& group, const Nest& nest, int64_t lanes_per_row) {
 Travel choose_travel(const Group& group, const Member& member, int64_t cost, bool in_memory,
                      int64_t lanes_per_row) {
   if (in_memory) return Travel::reload;
-  if (cost <= tuning::recompute_cost || !row_fits(group, member.nest, lanes_per_row))
+  if (cost <= tuning::recompute_cost || !row_fits(group, *member.nest, lanes_per_row))
     return Travel::recompute;
   return Travel::local_row;
 }
 
 }  // namespace
 
-Segments plan_segments(const loop::Program& program, const Group& group,
-                       const std::vector<std::optional<size_t>>& producer, const std::vector<bool>& stored,
+Segments plan_segments(const loop::Program& program, const Group& group, const MadeBuffers& made,
                        int64_t lanes_per_row) {
   size_t count = group.members.size();
   Segments result;
@@ -64,13 +64,13 @@ Segments plan_segments(const loop::Program& program, const Group& group,
   for (size_t m = 0; m < count; ++m) {
     const Member& member = group.members[m];
     int ready = 0;
-    cost[m] = cost_of(member.nest);
-    for (size_t input : inputs_of(program, member, producer)) {
+    cost[m] = cost_of(*member.nest);
+    for (size_t input : inputs_of(program, member, made)) {
       readers[input].push_back(m);
       const Member& from = group.members[input];
       const Placement& at = result.placements[input];
-      if (from.is_full && !from.nest.reduces()) cost[m] += cost[input];
-      ready = std::max(ready, from.nest.reduces() ? at.home + 1 : from.is_full ? at.home : at.slot);
+      if (from.is_full && !from.nest->reduces()) cost[m] += cost[input];
+      ready = std::max(ready, from.nest->reduces() ? at.home + 1 : from.is_full ? at.home : at.slot);
     }
     result.placements[m].slot = result.placements[m].home = ready;
   }
@@ -84,14 +84,14 @@ Segments plan_segments(const loop::Program& program, const Group& group,
       for (int loop : result.placements[reader].loops)
         if (std::find(needed.begin(), needed.end(), loop) == needed.end()) needed.push_back(loop);
     std::sort(needed.begin(), needed.end());
-    if (member.nest.reduces()) needed.clear();  // its readers take the folded value
+    if (member.nest->reduces()) needed.clear();  // its readers take the folded value
     if (!needed.empty()) at.home = std::max(at.home, needed.front());
     at.loops = {at.home};
     if (needed.empty() || needed.back() == at.home) continue;
     bool in_memory = false;
     const auto& launch = std::get<loop::Launch>(program.steps[member.step]);
-    for (const loop::Store& store : member.nest.stores)
-      in_memory = in_memory || stored[launch.arguments[store.buffer.index]];
+    for (const loop::Store& store : member.nest->stores)
+      in_memory = in_memory || made.at(launch.arguments[store.buffer.index]).stored;
     at.travel = choose_travel(group, member, cost[m], in_memory, lanes_per_row);
     if (at.travel == Travel::recompute) at.loops = needed;
     if (at.travel == Travel::recompute && at.loops.front() != at.home)

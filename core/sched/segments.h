@@ -1,6 +1,6 @@
 #pragma once
 // Which inner loop each member of a group runs in, and how full values travel between loops. Data only; fuse.cpp emits.
-#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "loop/program.h"
@@ -23,10 +23,15 @@ struct Segments {
   int loop_count = 0;
 };
 
-// producer[b]: the member that writes program buffer b, or nullopt. stored[b]: it reaches memory. A kept row exists once
-// for each of `lanes_per_row` outer iterations that run together.
-Segments plan_segments(const loop::Program& program, const Group& group,
-                       const std::vector<std::optional<size_t>>& producer, const std::vector<bool>& stored,
+// What members of a group write.
+struct Made {
+  size_t member;
+  bool stored;  // it reaches memory
+};
+using MadeBuffers = std::unordered_map<target::BufferIndex, Made>;
+
+// A kept row exists once for each of `lanes_per_row` outer iterations that run together.
+Segments plan_segments(const loop::Program& program, const Group& group, const MadeBuffers& made,
                        int64_t lanes_per_row);
 
 }  // namespace kerf::sched

@@ -27,7 +27,8 @@ class Splitter {
         late_(late),
         traffic_(traffic_of(program)),
         result_(program),
-        halves_(program, result_, suffix) {
+        halves_(program, result_, suffix),
+        is_waiting_(program.steps.size()) {
     result_.steps.clear();
   }
 
@@ -48,6 +49,7 @@ class Splitter {
     std::optional<std::vector<Piece>> pieces = choose_(step, *nest);
     if (!pieces) return false;
     SplitFold fold{.step = step, .nest = *nest, .pieces = *pieces};
+    is_waiting_[step] = true;
     if (late_) {
       waiting_.push_back(std::move(fold));
       return true;
@@ -94,14 +96,13 @@ class Splitter {
     return nullptr;
   }
 
+  // A buffer that a waiting fold writes has no other writer.
   void finish_read_by(size_t step) {
     for (BufferIndex buffer : traffic_.steps[step].reads) {
-      auto writes = [&](const SplitFold& fold) {
-        const std::vector<BufferIndex>& written = traffic_.steps[fold.step].writes;
-        return std::find(written.begin(), written.end(), buffer) != written.end();
-      };
-      auto found = std::find_if(waiting_.begin(), waiting_.end(), writes);
-      if (found != waiting_.end()) finish(*found);
+      const std::vector<size_t>& writers = traffic_.writers[buffer];
+      if (writers.empty() || !is_waiting_[writers.front()]) continue;
+      finish(*std::find_if(waiting_.begin(), waiting_.end(),
+                           [&](const SplitFold& fold) { return fold.step == writers.front(); }));
     }
   }
 
@@ -112,6 +113,7 @@ class Splitter {
     Expr parts = first.part_count();
     for (SplitFold& fold : waiting_) {
       bool joins = fold.part_count() == parts && same_extents(fold.nest.kept, kept);
+      is_waiting_[fold.step] = !joins;
       (joins ? ready : others).push_back(std::move(fold));
     }
     waiting_ = std::move(others);
@@ -126,6 +128,7 @@ class Splitter {
   Traffic traffic_;
   loop::Program result_;
   FoldHalves halves_;
+  std::vector<bool> is_waiting_;    // per step of `program_`
   std::vector<SplitFold> waiting_;  // their second halves are still to come
   std::vector<SplitFold> sums_;     // of plain elements
 };

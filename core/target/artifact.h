@@ -32,9 +32,10 @@ using CpuInterpreter = void (*)(const void* code, void* const* buffers, const in
 
 struct CpuArtifact {
   std::string name;
-  std::string object;  // relocatable object file, what the disk cache stores; of interpreted kernels the text
-  std::string text;    // LLVM IR, kept only when asked for
-  sym::Expr grid;      // flattened extent of the outermost grid loops; constant 1 without any
+  // Relocatable object file, what the disk cache stores; of interpreted kernels the text. Empty: that of the artifact before.
+  std::string object;
+  std::string text;           // LLVM IR, kept only when asked for
+  sym::Expr grid;             // flattened extent of the outermost grid loops; constant 1 without any
   int64_t scratch_bytes = 0;  // per thread
   CpuEntry entry = nullptr;   // set once loaded, or
   CpuInterpreter interpret = nullptr;

@@ -6,6 +6,7 @@ raises CannotImport, with the reason.
 """
 
 import dataclasses
+import functools
 import math
 import operator
 import os
@@ -198,9 +199,7 @@ class _Importer:
             raise CannotImport("a quantised tensor, which tracing takes for one of floats")
         if node.target is _AS_STRIDED_SCATTER:
             _refuse_overlap(*node.args[2:4], self.sources.of(node))
-        if value is None or (
-            isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
-        ):
+        if value is None or (isinstance(node.target, torch._ops.OpOverload) and is_mutable(node.target)):
             raise CannotImport(f"{node.target} has an effect besides its results")
         results = [None if leaf is None else self.type_of(leaf) for leaf in _tensors(value)]
         values = self.build(node, results)
@@ -227,16 +226,11 @@ class _Importer:
         """All arguments of the schema in order, defaults filled in, and the names of the keyword-only."""
         arguments, keyword_only = [], []
         given = _on_storage(node) if node.target is _AS_STRIDED else node.args
-        for i, parameter in enumerate(node.target._schema.arguments):
+        for i, parameter in enumerate(_parameters(node.target)):
             if parameter.kwarg_only:
                 keyword_only.append(parameter.name)
-            if i < len(given):
-                value = given[i]
-            elif parameter.name in node.kwargs:
-                value = node.kwargs[parameter.name]
-            else:
-                value = parameter.default_value
-            arguments.append(self.convert(_as_declared(value, parameter)))
+            value = given[i] if i < len(given) else node.kwargs.get(parameter.name, parameter.default)
+            arguments.append(self.convert(parameter.as_declared(value)))
         return arguments, keyword_only
 
     def convert(self, value: Any) -> Any:
@@ -360,15 +354,43 @@ def _callable_name(target: Any) -> str:
     return getattr(target, "__name__", None) or str(target)
 
 
-def _as_declared(value: Any, parameter: Any) -> Any:
-    """Python is lax with numbers: 1 where the schema says float, 3 where it says int[2]."""
-    if type(value) is int:
-        declared = str(parameter.type).removeprefix("Optional[").removesuffix("]")
-        if declared == "float":
-            return float(value)
-        if declared.startswith("List[int") and parameter.N:
-            return [value] * parameter.N
-    return value
+@dataclasses.dataclass(frozen=True)
+class _Parameter:
+    """An argument of a schema, which is slow to ask."""
+
+    name: str
+    kwarg_only: bool
+    default: Any
+    is_float: bool
+    length: int  # of int[2], 0 for other types
+
+    def as_declared(self, value: Any) -> Any:
+        """Python is lax with numbers: 1 where the schema says float, 3 where it says int[2]."""
+        if type(value) is int:
+            if self.is_float:
+                return float(value)
+            if self.length:
+                return [value] * self.length
+        return value
+
+
+@functools.cache
+def _parameters(target: torch._ops.OpOverload) -> tuple[_Parameter, ...]:
+    parameters = []
+    for argument in target._schema.arguments:
+        declared = str(argument.type).removeprefix("Optional[").removesuffix("]")
+        length = argument.N or 0 if declared.startswith("List[int") else 0
+        parameters.append(
+            _Parameter(
+                argument.name, argument.kwarg_only, argument.default_value, declared == "float", length
+            )
+        )
+    return tuple(parameters)
+
+
+@functools.cache
+def is_mutable(target: torch._ops.OpOverload) -> bool:
+    return target._schema.is_mutable
 
 
 def _on_storage(as_strided: fx.Node) -> tuple[Any, ...]:

@@ -27,6 +27,17 @@ def test_inference_and_training():
     gradients(function, lambda: (normal(4, 4, grad=True, seed=1), normal(4, 4, grad=True)), "warm")
 
 
+def test_kernels_that_share_objects():
+    def function(*xs):
+        return [torch.softmax(x, -1) for x in xs]
+
+    many = range(2, 8 * torch.multiprocessing.cpu_count() + 2)
+    for how in ("traced", "warm"):
+        check(function, lambda: [normal(n, n + 1) for n in many], how)
+    (record,) = kerf.compilations()
+    assert record.unique_kernels == len(many)
+
+
 def test_module_with_state():
     def make():
         torch.manual_seed(0)

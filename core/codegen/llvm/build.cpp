@@ -26,6 +26,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 
@@ -150,58 +151,85 @@ struct LoadedCode {
   llvm::SectionMemoryManager memory;
 };
 
+// The first artifact has the object of them all.
+void load_object(std::span<target::CpuArtifact> artifacts) {
+  const target::CpuArtifact& first = artifacts.front();
+  auto code = std::make_shared<LoadedCode>();
+  ProcessSymbols symbols;
+  llvm::RuntimeDyld loader(code->memory, symbols);
+  auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(first.object, first.name));
+  if (!object) throw RuntimeError("object of " + first.name + ": " + llvm::toString(object.takeError()));
+  loader.loadObject(**object);
+  loader.resolveRelocations();
+  std::string problem;
+  if (loader.hasError()) throw RuntimeError("loading " + first.name + ": " + loader.getErrorString().str());
+  if (code->memory.finalizeMemory(&problem)) throw RuntimeError("loading " + first.name + ": " + problem);
+  for (target::CpuArtifact& artifact : artifacts) {
+    void* entry = reinterpret_cast<void*>(loader.getSymbol(artifact.name).getAddress());
+    if (!entry) throw RuntimeError("loading " + artifact.name + ": it has no entry of that name");
+    artifact.entry = reinterpret_cast<target::CpuEntry>(entry);
+    artifact.code = std::shared_ptr<const void>(code, entry);
+  }
+}
+
 }  // namespace
 
 std::string name() { return "llvm " LLVM_VERSION_STRING; }
 
 Result<std::string> emit(const loop::Kernel& kernel, const target::CpuTarget& target) {
-  Result<Emitted> emitted = emit_kernel(kernel, target);
+  Module module;
+  Result<Emitted> emitted = emit_kernel(kernel, target, module);
   if (!emitted) return Unsupported{emitted.reason()};
-  return std::move(emitted->text);
+  return module.to_text();
 }
 
-Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
-                                    const CompileOptions& options, double* emit_seconds) {
+Result<std::vector<target::CpuArtifact>> compile(std::span<const loop::Kernel* const> kernels,
+                                                 const target::CpuTarget& target,
+                                                 const CompileOptions& options, double* emit_seconds) {
   const auto start = std::chrono::steady_clock::now();
-  Result<Emitted> emitted = emit_kernel(kernel, target);
-  if (!emitted) return Unsupported{emitted.reason()};
+  Module emitted;
+  std::vector<target::CpuArtifact> artifacts;
+  for (const loop::Kernel* kernel : kernels) {
+    Result<Emitted> one = emit_kernel(*kernel, target, emitted);
+    if (!one) return Unsupported{one.reason()};
+    target::CpuArtifact& artifact = artifacts.emplace_back();
+    artifact.name = kernel->name;
+    artifact.grid = one->grid;
+    artifact.scratch_bytes = one->scratch_bytes;
+  }
+  std::string text = emitted.to_text();
   if (emit_seconds)
     *emit_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   llvm::TargetMachine& machine = machine_of_thread(target, options.level);
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = parse(context, emitted->text, kernel.name);
+  std::unique_ptr<llvm::Module> module = parse(context, text, artifacts.front().name);
   module->setTargetTriple(kTriple);
   module->setDataLayout(machine.createDataLayout());
   if (options.level != OptLevel::O0) optimize(*module, machine);
 
-  target::CpuArtifact artifact;
-  artifact.name = kernel.name;
-  artifact.object = generate_object(*module, machine);
-  artifact.grid = emitted->grid;
-  artifact.scratch_bytes = emitted->scratch_bytes;
-  if (options.keep_text) artifact.text = std::move(emitted->text);
-  load(artifact);
-  return artifact;
+  artifacts.front().object = generate_object(*module, machine);
+  if (options.keep_text) artifacts.front().text = std::move(text);
+  load(artifacts);
+  return artifacts;
 }
 
-void load(target::CpuArtifact& artifact) {
-  auto code = std::make_shared<LoadedCode>();
-  ProcessSymbols symbols;
-  llvm::RuntimeDyld loader(code->memory, symbols);
-  auto object =
-      llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(artifact.object, artifact.name));
-  if (!object) throw RuntimeError("object of " + artifact.name + ": " + llvm::toString(object.takeError()));
-  loader.loadObject(**object);
-  loader.resolveRelocations();
-  std::string problem;
-  if (loader.hasError())
-    throw RuntimeError("loading " + artifact.name + ": " + loader.getErrorString().str());
-  if (code->memory.finalizeMemory(&problem)) throw RuntimeError("loading " + artifact.name + ": " + problem);
-  void* entry = reinterpret_cast<void*>(loader.getSymbol(artifact.name).getAddress());
-  if (!entry) throw RuntimeError("loading " + artifact.name + ": it has no entry of that name");
-  artifact.entry = reinterpret_cast<target::CpuEntry>(entry);
-  artifact.code = std::shared_ptr<const void>(code, entry);
+Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
+                                    const CompileOptions& options) {
+  const loop::Kernel* const one = &kernel;
+  auto artifacts = compile(std::span(&one, 1), target, options);
+  if (!artifacts) return Unsupported{artifacts.reason()};
+  return std::move(artifacts->front());
+}
+
+void load(std::span<target::CpuArtifact> artifacts) {
+  while (!artifacts.empty()) {
+    auto next = std::find_if(artifacts.begin() + 1, artifacts.end(),
+                             [](const target::CpuArtifact& a) { return !a.object.empty(); });
+    auto count = static_cast<size_t>(next - artifacts.begin());
+    load_object(artifacts.first(count));
+    artifacts = artifacts.subspan(count);
+  }
 }
 
 }  // namespace kerf::codegen

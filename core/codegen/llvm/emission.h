@@ -58,9 +58,10 @@ struct Emission {
   IdVector<loop::ValueId, Operand> values;    // where visible
   IdVector<loop::BufferId, Operand> buffers;  // addresses
   std::unordered_map<const sym::Node*, Operand>
-      symbols;          // sizes and axes; for the vector axis that of lane 0
-  int lanes = 0;        // of the vector loop around, 0 outside
-  sym::Expr lane_axis;  // its axis
+      symbols;                  // sizes and axes; for the vector axis that of lane 0
+  std::vector<sym::Expr> nest;  // axes of the loops around, outermost first
+  int lanes = 0;                // of the vector loop around, 0 outside
+  sym::Expr lane_axis;          // its axis
   Operand mask;
   // Loads whose values stand ready in registers: those of a tile that was transposed.
   std::unordered_map<uint32_t, Operand> preloaded;
@@ -89,6 +90,9 @@ struct Blocks {
 // Runs body once per iteration of the axis, with its symbol bound; values are carried from iteration to iteration.
 Carried run_axis(Emission& e, loop::AxisId axis, Carried carried, const LoopBody& body,
                  const Blocks* blocks = nullptr);
+// The same for an axis that is no vector, as a loop whatever its role says.
+Carried run_serial(Emission& e, loop::AxisId axis, Carried carried, const LoopBody& body,
+                   const Blocks* blocks = nullptr);
 // Runs body for the iterations [begin, end) of the flattened grid axes, outermost first; without axes just once.
 // begin < end.
 void run_grid(Emission& e, std::span<const loop::AxisId> axes, const Operand& begin, const Operand& end,
@@ -107,6 +111,9 @@ bool is_varying(const Emission& e, sym::Expr expr);
 std::optional<sym::Expr> lane_stride(const Emission& e, sym::Expr expr);
 Operand scalar_index(Emission& e, sym::Expr expr);  // of lane 0 inside a vector loop
 Operand lane_index(Emission& e, sym::Expr expr);    // scalar when uniform, else per lane
+// The address of base[scalar_index]. A pointer for each loop that the index steps with, outermost first: LICM moves them out,
+// so that an innermost loop has its own step left, as LLVM's loop strength reduction would have it.
+Operand address_of(Emission& e, Prim prim, const Operand& base, sym::Expr index);
 
 // memory.cpp
 Operand emit_load(Emission& e, const loop::Value& value, std::string_view name);

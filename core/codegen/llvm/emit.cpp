@@ -104,17 +104,15 @@ void emit_entry(const loop::Kernel& kernel, Module& module) {
 
 }  // namespace
 
-Result<Emitted> emit_kernel(const loop::Kernel& kernel, const target::CpuTarget& target) {
+Result<Emitted> emit_kernel(const loop::Kernel& kernel, const target::CpuTarget& target, Module& module) {
   if (auto problem = check_supported(kernel)) return *problem;
-  Module module;
   Emission e(kernel, target, module);
   e.facts = loop::facts_of(kernel);
   e.locals = place_locals(kernel);
   e.varying = varying_values(kernel);
   emit_body(e);
   emit_entry(kernel, module);
-  return Emitted{
-      .text = module.to_text(), .grid = loop::grid_extent(kernel), .scratch_bytes = e.locals.scratch_bytes};
+  return Emitted{.grid = loop::grid_extent(kernel), .scratch_bytes = e.locals.scratch_bytes};
 }
 
 }  // namespace kerf::codegen

@@ -4,17 +4,18 @@
 #include <string>
 
 #include "base/result.h"
+#include "codegen/llvm/ir.h"
 #include "loop/kernel.h"
 #include "target/cpu.h"
 
 namespace kerf::codegen {
 
 struct Emitted {
-  std::string text;
   sym::Expr grid;
   int64_t scratch_bytes = 0;
 };
 
-Result<Emitted> emit_kernel(const loop::Kernel& kernel, const target::CpuTarget& target);
+// Adds the kernel to a module, whose kernels have different names.
+Result<Emitted> emit_kernel(const loop::Kernel& kernel, const target::CpuTarget& target, Module& module);
 
 }  // namespace kerf::codegen

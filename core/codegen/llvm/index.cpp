@@ -161,6 +161,19 @@ struct IndexCode {
   }
 };
 
+// 0: sizes alone, k: the k-th loop is the innermost that it mentions, one more than all loops: loop values.
+size_t depth_of(const Emission& e, Expr term) {
+  std::vector<Expr> symbols;
+  sym::collect_symbols(term, symbols);
+  size_t depth = 0;
+  for (Expr symbol : symbols) {
+    if (symbol.symbol().kind == sym::SymbolKind::value) return e.nest.size() + 1;
+    auto at = std::find(e.nest.begin(), e.nest.end(), symbol);
+    if (at != e.nest.end()) depth = std::max(depth, static_cast<size_t>(at - e.nest.begin()) + 1);
+  }
+  return depth;
+}
+
 }  // namespace
 
 bool is_varying(const Emission& e, Expr expr) {
@@ -232,5 +245,23 @@ std::optional<Expr> lane_stride(const Emission& e, Expr expr) {
 
 Operand scalar_index(Emission& e, Expr expr) { return IndexCode{e, false}.emit(expr); }
 Operand lane_index(Emission& e, Expr expr) { return IndexCode{e, true}.emit(expr); }
+
+Operand address_of(Emission& e, Prim prim, const Operand& base, Expr index) {
+  std::vector<Operand> steps(e.nest.size() + 3);  // of sizes, each loop, values, and the constant
+  auto add = [&](Expr term) {
+    Operand value = scalar_index(e, term);
+    Operand& step = value.literal ? steps.back() : steps[depth_of(e, term)];
+    step = step.valid() ? e.b.add(step, value) : value;
+  };
+  if (index.kind() == Kind::add) {
+    for (size_t i = 0; i < index.size(); ++i) add(index.operand(i));
+  } else {
+    add(index);
+  }
+  Operand address = base;
+  for (const Operand& step : steps)
+    if (step.valid()) address = e.b.element(prim, address, step);
+  return address;
+}
 
 }  // namespace kerf::codegen

@@ -78,18 +78,6 @@ std::string name_of(const Emission& e, AxisId axis) { return e.kernel.axes[axis]
 
 Operand& symbol_of(Emission& e, AxisId axis) { return e.symbols[e.kernel.axes[axis].symbol.node()]; }
 
-Carried run_serial(Emission& e, AxisId axis, Carried carried, const LoopBody& body, const Blocks* blocks) {
-  Operand extent = scalar_index(e, e.kernel.axes[axis].extent);
-  Counted counted = {int_constant(Prim::i64, 0), extent, 1};
-  auto lo = sym::range_of(e.kernel.axes[axis].extent, e.facts).lo;
-  counted.runs_once = lo && *lo >= 1;
-  return blocked_loop(e, counted, std::move(carried), name_of(e, axis), blocks,
-                      [&](Operand counter, Carried now) {
-                        symbol_of(e, axis) = counter;
-                        return body(std::move(now));
-                      });
-}
-
 Carried run_unrolled(Emission& e, AxisId axis, Carried carried, int64_t extent, const LoopBody& body) {
   for (int64_t i = 0; i < extent; ++i) {
     symbol_of(e, axis) = int_constant(Prim::i64, i);
@@ -137,6 +125,7 @@ Carried run_vector(Emission& e, AxisId id, Carried carried, const LoopBody& body
   CHECK(e.lanes == 0, "vector axis {} inside a vector loop", name_of(e, id));
   e.lanes = axis.lanes;
   e.lane_axis = axis.symbol;
+  e.nest.push_back(axis.symbol);
   Operand zero = int_constant(Prim::i64, 0);
   Operand extent = scalar_index(e, axis.extent);
   bool whole = sym::provably_divides(e.kernel.context->constant(axis.lanes), axis.extent, e.facts);
@@ -166,6 +155,7 @@ Carried run_vector(Emission& e, AxisId id, Carried carried, const LoopBody& body
       carried = run_tail(e, id, begin, extent, std::move(carried), body);
     }
   }
+  e.nest.pop_back();
   e.lanes = 0;
   e.lane_axis = {};
   return carried;
@@ -214,6 +204,21 @@ void emit_define(Emission& e, loop::ValueId id) {
 
 }  // namespace
 
+Carried run_serial(Emission& e, AxisId axis, Carried carried, const LoopBody& body, const Blocks* blocks) {
+  Operand extent = scalar_index(e, e.kernel.axes[axis].extent);
+  Counted counted = {int_constant(Prim::i64, 0), extent, 1};
+  auto lo = sym::range_of(e.kernel.axes[axis].extent, e.facts).lo;
+  counted.runs_once = lo && *lo >= 1;
+  e.nest.push_back(e.kernel.axes[axis].symbol);
+  carried = blocked_loop(e, counted, std::move(carried), name_of(e, axis), blocks,
+                         [&](Operand counter, Carried now) {
+                           symbol_of(e, axis) = counter;
+                           return body(std::move(now));
+                         });
+  e.nest.pop_back();
+  return carried;
+}
+
 Carried run_axis(Emission& e, AxisId id, Carried carried, const LoopBody& body, const Blocks* blocks) {
   const loop::Axis& axis = e.kernel.axes[id];
   if (is_vector_axis(axis)) return run_vector(e, id, std::move(carried), body, blocks);
@@ -239,6 +244,7 @@ void run_grid(Emission& e, std::span<const AxisId> axes, const Operand& begin, c
     if (i > 0) rest = b.binary("udiv", rest, extents[i], "rest");
   }
   if (n == 0) return body();
+  for (AxisId axis : axes) e.nest.push_back(e.kernel.axes[axis].symbol);
   // With one axis the coordinate is the iteration itself.
   Carried carried = n > 1 ? first : Carried{};
   counted_loop(e, {begin, end, 1, true}, carried, "grid", [&](Operand iteration, Carried now) {
@@ -253,6 +259,7 @@ void run_grid(Emission& e, std::span<const AxisId> axes, const Operand& begin, c
     }
     return now;
   });
+  e.nest.clear();
 }
 
 void emit_statement(Emission& e, const loop::Stmt& statement) {

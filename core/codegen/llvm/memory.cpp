@@ -27,7 +27,7 @@ Access access(Emission& e, loop::BufferId buffer, sym::Expr index) {
   const Operand& base = e.buffers[buffer];
   auto stride = lane_stride(e, index);
   if (!stride) return {Pattern::scattered, e.b.element(prim, base, lane_index(e, index))};
-  Operand first = e.b.element(prim, base, scalar_index(e, index));
+  Operand first = address_of(e, prim, base, index);
   if (stride->is_constant(0)) return {Pattern::uniform, first};
   if (stride->is_constant(1)) return {Pattern::forward, first};
   if (stride->is_constant(-1)) {

@@ -92,7 +92,7 @@ void emit_whole_tile(Emission& e, const SquareTile& tile, sym::Expr row, sym::Ex
     std::vector<Operand> vectors;
     for (int j = 0; j < n; ++j) {
       e.symbols[lane.node()] = int_constant(Prim::i64, j);
-      Operand address = e.b.element(prim, e.buffers[value.buffer], scalar_index(e, value.index));
+      Operand address = address_of(e, prim, e.buffers[value.buffer], value.index);
       vectors.push_back(e.b.load({prim, n}, address, byte_size(value.dtype), "row"));
     }
     columns.push_back(transposed(e, std::move(vectors)));
@@ -114,8 +114,9 @@ void emit_whole_tile(Emission& e, const SquareTile& tile, sym::Expr row, sym::Ex
   e.lane_axis = {};
 }
 
+// A loop over the rows: unrolled, the loops over lanes would be most of the kernel.
 void emit_part_of_tile(Emission& e, const loop::Loop& rows, const SquareTile& tile) {
-  run_axis(e, rows.axis, {}, [&](Carried) {
+  run_serial(e, rows.axis, {}, [&](Carried) {
     return run_axis(e, tile.lanes->axis, {}, [&](Carried) {
       emit_block(e, tile.lanes->body);
       return Carried{};

@@ -40,26 +40,38 @@ Result<std::string> emit(const loop::Kernel& kernel, const target::CpuTarget&) {
   return loop::to_text(kernel);
 }
 
-Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
-                                    const CompileOptions& options, double* emit_seconds) {
+Result<std::vector<target::CpuArtifact>> compile(std::span<const loop::Kernel* const> kernels,
+                                                 const target::CpuTarget& target,
+                                                 const CompileOptions& options, double* emit_seconds) {
   if (emit_seconds) *emit_seconds = 0;
-  target::CpuArtifact artifact;
-  artifact.name = kernel.name;
-  artifact.object = loop::to_text(kernel);
-  artifact.grid = loop::grid_extent(kernel);
-  if (options.keep_text) artifact.text = *emit(kernel, target);
-  load(artifact);
-  return artifact;
+  std::vector<target::CpuArtifact> artifacts;
+  for (const loop::Kernel* kernel : kernels) {
+    target::CpuArtifact& artifact = artifacts.emplace_back();
+    artifact.name = kernel->name;
+    artifact.object = loop::to_text(*kernel);
+    artifact.grid = loop::grid_extent(*kernel);
+    if (options.keep_text) artifact.text = *emit(*kernel, target);
+  }
+  load(artifacts);
+  return artifacts;
 }
 
-void load(target::CpuArtifact& artifact) {
-  auto interpreted = std::make_shared<InterpretedKernel>();
-  interpreted->kernel = loop::parse_kernel(artifact.object, interpreted->context);
-  for (const loop::Buffer& buffer : interpreted->kernel.buffers) {
-    interpreted->buffers += buffer.mode != loop::BufferMode::local;
+Result<target::CpuArtifact> compile(const loop::Kernel& kernel, const target::CpuTarget& target,
+                                    const CompileOptions& options) {
+  const loop::Kernel* const one = &kernel;
+  return std::move(compile(std::span(&one, 1), target, options)->front());
+}
+
+void load(std::span<target::CpuArtifact> artifacts) {
+  for (target::CpuArtifact& artifact : artifacts) {
+    auto interpreted = std::make_shared<InterpretedKernel>();
+    interpreted->kernel = loop::parse_kernel(artifact.object, interpreted->context);
+    for (const loop::Buffer& buffer : interpreted->kernel.buffers) {
+      interpreted->buffers += buffer.mode != loop::BufferMode::local;
+    }
+    artifact.interpret = run;
+    artifact.code = std::move(interpreted);
   }
-  artifact.interpret = run;
-  artifact.code = std::move(interpreted);
 }
 
 }  // namespace kerf::codegen
