@@ -42,11 +42,14 @@ def _language(model: torch.nn.Module, inputs: dict[str, torch.Tensor], labels: t
     return Workload(model.train(), inputs, loss)
 
 
-def bert(layers: int = 4, hidden: int = 256, batch: int = 2, length: int = 128) -> Workload:
+def bert(
+    layers: int = 4, hidden: int = 256, batch: int = 2, length: int = 128, vocabulary: int = 30522
+) -> Workload:
     """Masked language model; the second half of the batch is padded at its end."""
     import transformers
 
     config = transformers.BertConfig(
+        vocab_size=vocabulary,
         hidden_size=hidden,
         num_hidden_layers=layers,
         num_attention_heads=4,
@@ -62,10 +65,13 @@ def bert(layers: int = 4, hidden: int = 256, batch: int = 2, length: int = 128) 
     return _language(transformers.BertForMaskedLM(config), inputs, labels)
 
 
-def gpt2(layers: int = 4, hidden: int = 256, batch: int = 2, length: int = 128) -> Workload:
+def gpt2(
+    layers: int = 4, hidden: int = 256, batch: int = 2, length: int = 128, vocabulary: int = 50257
+) -> Workload:
     import transformers
 
     config = transformers.GPT2Config(
+        vocab_size=vocabulary,
         n_embd=hidden,
         n_layer=layers,
         n_head=4,
@@ -80,12 +86,12 @@ def gpt2(layers: int = 4, hidden: int = 256, batch: int = 2, length: int = 128) 
     return _language(model, {"input_ids": ids}, ids)
 
 
-def _decoder(family: str, layers: int, hidden: int, batch: int, length: int) -> Workload:
+def _decoder(family: str, layers: int, hidden: int, batch: int, length: int, vocabulary: int) -> Workload:
     """A decoder with rotary positions, RMS norm, gated MLP and grouped keys."""
     import transformers
 
     config = getattr(transformers, f"{family}Config")(
-        vocab_size=8192,
+        vocab_size=vocabulary,
         hidden_size=hidden,
         intermediate_size=hidden * 11 // 4,
         num_hidden_layers=layers,
@@ -99,18 +105,25 @@ def _decoder(family: str, layers: int, hidden: int, batch: int, length: int) -> 
     return _language(getattr(transformers, f"{family}ForCausalLM")(config), {"input_ids": ids}, ids)
 
 
-def qwen3(layers: int = 4, hidden: int = 512, batch: int = 2, length: int = 128) -> Workload:
-    return _decoder("Qwen3", layers, hidden, batch, length)
+def qwen3(
+    layers: int = 4, hidden: int = 512, batch: int = 2, length: int = 128, vocabulary: int = 8192
+) -> Workload:
+    return _decoder("Qwen3", layers, hidden, batch, length, vocabulary)
 
 
-def llama(layers: int = 4, hidden: int = 512, batch: int = 2, length: int = 128) -> Workload:
-    return _decoder("Llama", layers, hidden, batch, length)
+def llama(
+    layers: int = 4, hidden: int = 512, batch: int = 2, length: int = 128, vocabulary: int = 8192
+) -> Workload:
+    return _decoder("Llama", layers, hidden, batch, length, vocabulary)
 
 
-def t5(layers: int = 2, hidden: int = 256, batch: int = 2, length: int = 64) -> Workload:
+def t5(
+    layers: int = 2, hidden: int = 256, batch: int = 2, length: int = 64, vocabulary: int = 32128
+) -> Workload:
     import transformers
 
     config = transformers.T5Config(
+        vocab_size=vocabulary,
         d_model=hidden,
         d_kv=hidden // 4,
         d_ff=4 * hidden,
@@ -126,7 +139,7 @@ def t5(layers: int = 2, hidden: int = 256, batch: int = 2, length: int = 64) -> 
     return _language(transformers.T5ForConditionalGeneration(config), inputs, target)
 
 
-def vit(layers: int = 4, hidden: int = 256, batch: int = 2, size: int = 224) -> Workload:
+def vit(layers: int = 4, hidden: int = 256, batch: int = 2, size: int = 224, classes: int = 1000) -> Workload:
     import transformers
 
     config = transformers.ViTConfig(
@@ -135,7 +148,7 @@ def vit(layers: int = 4, hidden: int = 256, batch: int = 2, size: int = 224) -> 
         num_attention_heads=4,
         intermediate_size=4 * hidden,
         image_size=size,
-        num_labels=1000,
+        num_labels=classes,
         problem_type="single_label_classification",  # else set in the first call: compiled twice
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,

@@ -61,7 +61,11 @@ CompiledGraph::CompiledGraph(std::string name, driver::Compiled compiled, std::v
       arguments_(std::move(arguments)),
       constants_(std::move(constants)),
       results_(std::move(results)),
-      externs_(*compiled_.plan, functions) {}
+      externs_(*compiled_.plan, functions) {
+  for (ArgumentKind kind : arguments_) may_drop_.push_back(kind == ArgumentKind::tensor);
+  for (const ResultSource& source : results_)
+    if (source.is_argument) may_drop_.at(source.index) = false;
+}
 
 // May replace `argument` by a plain tensor of the same value, which then must outlive the call.
 runtime::CallInput CompiledGraph::input_of(size_t position, nb::object& argument) const {
@@ -113,12 +117,16 @@ nb::object CompiledGraph::call(nb::list arguments) const {
   // A result that is an argument is the caller's object, also when a plain tensor stands in for it.
   std::vector<nb::object> replaced;
   for (size_t i = 0; i < passed; ++i) {
+    const bool may_drop = i < count && may_drop_[i] && Py_REFCNT(owners[i].ptr()) == 1;
     nb::object argument = owners[i];
     inputs.push_back(input_of(i, argument));
-    if (!argument.is(owners[i])) replaced.push_back(std::move(argument));
+    if (argument.is(owners[i]))
+      inputs.back().may_drop = may_drop;
+    else
+      replaced.push_back(std::move(argument));
   }
 
-  PythonHost host(externs_);
+  PythonHost host(externs_, owners);
   std::vector<runtime::CallOutput> outputs_of_plan;
   {
     nb::gil_scoped_release release;

@@ -56,6 +56,7 @@ class CompiledGraph {
   std::string name_;
   driver::Compiled compiled_;
   std::vector<ArgumentKind> arguments_;
+  std::vector<bool> may_drop_;  // by argument: whether the call may let go of it after its last use
   std::vector<nanobind::object> constants_;
   std::vector<ResultSource> results_;
   ExternTable externs_;

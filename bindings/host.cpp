@@ -185,6 +185,11 @@ void PythonHost::release(runtime::HostTensor tensor) {
   Py_XDECREF(static_cast<PyObject*>(tensor));
 }
 
+void PythonHost::drop_input(size_t index) {
+  nb::gil_scoped_acquire gil;
+  inputs_[index].reset();
+}
+
 runtime::HostTensor PythonHost::view(runtime::HostTensor base, std::span<const int64_t> shape,
                                      std::span<const int64_t> strides, int64_t offset) {
   nb::gil_scoped_acquire gil;

@@ -6,6 +6,7 @@
 // it, as the argument's memory will be used again (or, if it is the caller's, may be written to by a later step).
 #include <nanobind/nanobind.h>
 
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -34,11 +35,14 @@ class ExternTable {
 // One per call of a compiled graph.
 class PythonHost final : public runtime::Host {
  public:
-  explicit PythonHost(const ExternTable& externs) : externs_(externs) {}
+  // `inputs`: references that the call holds, by input.
+  PythonHost(const ExternTable& externs, std::span<nanobind::object> inputs)
+      : externs_(externs), inputs_(inputs) {}
 
   runtime::HostTensor allocate(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
                                void** data) override;
   void release(runtime::HostTensor tensor) override;
+  void drop_input(size_t index) override;
   runtime::HostTensor view(runtime::HostTensor base, std::span<const int64_t> shape,
                            std::span<const int64_t> strides, int64_t offset) override;
   void call(const target::ExternCall& call, const runtime::CallValueList& arguments,
@@ -48,6 +52,7 @@ class PythonHost final : public runtime::Host {
 
  private:
   const ExternTable& externs_;
+  std::span<nanobind::object> inputs_;
 };
 
 }  // namespace kerf::bindings

@@ -58,4 +58,13 @@ void ArenaCache::give_back(ArenaBlock block) {
   idle_.push_back(block);
 }
 
+std::shared_ptr<ArenaCache> shared_arenas() {
+  static std::mutex mutex;
+  static std::weak_ptr<ArenaCache> shared;
+  std::lock_guard lock(mutex);
+  std::shared_ptr<ArenaCache> arenas = shared.lock();
+  if (!arenas) shared = arenas = std::make_shared<ArenaCache>();
+  return arenas;
+}
+
 }  // namespace kerf::runtime

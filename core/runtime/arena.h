@@ -3,8 +3,11 @@
 // touches the same warm memory and allocates nothing. Thread-safe; concurrent calls get blocks of their own.
 // Memory is returned to the system only by the destructor or when a larger block replaces a smaller one.
 //
+// All executors of a process share one: a backward pass runs in the block that its forward pass left.
+//
 // Blocks of 2 MiB and more are aligned to 2 MiB and offered to the kernel as huge pages.
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -31,5 +34,8 @@ class ArenaCache {
   std::mutex mutex_;
   std::vector<ArenaBlock> idle_;
 };
+
+// The process's; it ends with the last one who holds it.
+std::shared_ptr<ArenaCache> shared_arenas();
 
 }  // namespace kerf::runtime

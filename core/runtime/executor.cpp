@@ -35,9 +35,9 @@ struct Executor::State {
     Lease(State& state, std::span<const int64_t> sizes)
         : state_(state),
           frame_(state.take_frame(sizes)),
-          arena_(state.arenas.take(frame_->record().arena.bytes)) {}
+          arena_(state.arenas->take(frame_->record().arena.bytes)) {}
     ~Lease() {
-      state_.arenas.give_back(arena_);
+      state_.arenas->give_back(arena_);
       state_.give_back_frame(std::move(frame_));
     }
     Lease(const Lease&) = delete;
@@ -64,7 +64,7 @@ struct Executor::State {
   std::vector<target::SizeSource> sources;
   std::vector<StepMemory> memory;
   ShapeEvaluator evaluator;
-  ArenaCache arenas;
+  std::shared_ptr<ArenaCache> arenas = shared_arenas();
   StepTimes times;
   std::atomic<int64_t> peak_bytes = 0;
 

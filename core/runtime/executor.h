@@ -20,6 +20,9 @@ namespace kerf::runtime {
 struct CallInput {
   TensorRef tensor;
   int64_t integer = 0;
+  // Nobody but the caller of the executor holds the tensor, who lets go of it when Host::drop_input says so: a backward
+  // pass frees what was saved for it as it goes.
+  bool may_drop = false;
 };
 
 // One result: a host tensor (a new reference), an integer, or none.

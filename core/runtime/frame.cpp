@@ -11,6 +11,9 @@ namespace kerf::runtime {
 
 namespace {
 
+// Smaller inputs live until the call ends: asking the host takes Python's lock.
+constexpr int64_t kWorthDropping = 32 * 1024;
+
 // Whether the call holds a reference to the buffer's host tensor, and so must release it or hand it over.
 bool owns_tensor(const PlanBuffer& buffer) {
   return buffer.storage == Storage::output || buffer.storage == Storage::adopted;
@@ -25,6 +28,7 @@ std::vector<StepMemory> step_memory(const Plan& plan) {
     if (!is_used(buffer)) continue;
     if (buffer.storage == Storage::output) result[buffer.first_step].allocate.push_back(i);
     if (buffer.storage == Storage::adopted) result[buffer.last_step].release.push_back(i);
+    if (buffer.storage == Storage::input) result[buffer.last_step].drop.push_back(i);
   }
   return result;
 }
@@ -72,7 +76,7 @@ std::vector<CallOutput> Frame::run(Host& host, std::span<const CallInput> inputs
   std::vector<CallOutput> outputs;
   Cleanup cleanup(*this, host, outputs);
   bind(inputs, arena);
-  run_steps(host, memory, times);
+  run_steps(host, inputs, memory, times);
   collect_outputs(host, inputs, outputs);
   cleanup.succeed();
   return outputs;
@@ -91,7 +95,8 @@ void Frame::bind(std::span<const CallInput> inputs, void* arena) {
   }
 }
 
-void Frame::run_steps(Host& host, std::span<const StepMemory> memory, StepTimes* times) {
+void Frame::run_steps(Host& host, std::span<const CallInput> inputs, std::span<const StepMemory> memory,
+                      StepTimes* times) {
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     for (BufferIndex buffer : memory[i].allocate) allocate_output(host, buffer);
     if (times)
@@ -99,6 +104,7 @@ void Frame::run_steps(Host& host, std::span<const StepMemory> memory, StepTimes*
     else
       run_step(host, i);
     for (BufferIndex buffer : memory[i].release) release(host, buffer);
+    for (BufferIndex buffer : memory[i].drop) drop_input(host, inputs, buffer);
   }
   for (BufferIndex buffer : memory.back().allocate) allocate_output(host, buffer);
 }
@@ -125,6 +131,14 @@ void Frame::allocate_output(Host& host, BufferIndex buffer) {
 void Frame::release(Host& host, BufferIndex buffer) {
   HostTensor tensor = std::exchange(memory_.owners[buffer], nullptr);
   if (tensor && owns_tensor(plan_.buffers[buffer])) host.release(tensor);
+}
+
+void Frame::drop_input(Host& host, std::span<const CallInput> inputs, BufferIndex buffer) {
+  auto index = static_cast<size_t>(plan_.buffers[buffer].input_index);
+  if (!inputs[index].may_drop || record_->inputs[index].bytes < kWorthDropping) return;
+  memory_.pointers[buffer] = nullptr;
+  memory_.owners[buffer] = nullptr;
+  host.drop_input(index);
 }
 
 // Views first: they need the owners, which are handed over after.

@@ -14,6 +14,7 @@ namespace kerf::runtime {
 struct StepMemory {
   std::vector<BufferIndex> allocate;  // output buffers that this step is the first to use
   std::vector<BufferIndex> release;   // adopted buffers that this step is the last to use
+  std::vector<BufferIndex> drop;      // inputs that this step is the last to use
 };
 
 // One entry per step and a last one, for outputs that no step touches.
@@ -34,11 +35,13 @@ class Frame {
   class Cleanup;
 
   void bind(std::span<const CallInput> inputs, void* arena);
-  void run_steps(Host& host, std::span<const StepMemory> memory, StepTimes* times);
+  void run_steps(Host& host, std::span<const CallInput> inputs, std::span<const StepMemory> memory,
+                 StepTimes* times);
   void run_step(Host& host, size_t index);
   void launch(const LaunchStep& step, const LaunchShape& shape);
   void allocate_output(Host& host, BufferIndex buffer);
   void release(Host& host, BufferIndex buffer);
+  void drop_input(Host& host, std::span<const CallInput> inputs, BufferIndex buffer);
   void collect_outputs(Host& host, std::span<const CallInput> inputs, std::vector<CallOutput>& outputs);
 
   const Plan& plan_;

@@ -85,7 +85,7 @@ void check_inputs(const Plan& plan, const ShapeRecord& record, std::span<const C
     if (got.dtype != expected.dtype) fail_dtype(i, expected.dtype, got.dtype);
     if (got.shape.size() != expected.shape.size()) fail_rank(i, expected.shape.size(), got.shape.size());
     if (!same_layout(shape.geometry, got.shape, got.strides)) fail_layout(i, expected, shape.geometry, got);
-    if (shape.has_elements && !got.data) fail_null(i, got);
+    if (shape.bytes > 0 && !got.data) fail_null(i, got);
   }
 }
 

@@ -98,8 +98,8 @@ std::shared_ptr<const ShapeRecord> ShapeEvaluator::evaluate(std::span<const int6
   record->sizes.assign(sizes.begin(), sizes.end());
   for (const PlanInput& input : plan_.inputs) {
     Geometry geometry = values.geometry(input);
-    bool has_elements = element_count(geometry.shape) > 0;
-    record->inputs.push_back({std::move(geometry), has_elements});
+    int64_t bytes = element_count(geometry.shape) * byte_size(input.dtype);
+    record->inputs.push_back({std::move(geometry), bytes});
   }
   evaluate_steps(values, *record);
   evaluate_outputs(values, *record);

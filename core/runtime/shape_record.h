@@ -30,7 +30,7 @@ bool same_layout(const Geometry& expected, std::span<const int64_t> shape, std::
 
 struct InputShape {
   Geometry geometry;
-  bool has_elements = false;
+  int64_t bytes = 0;  // of its elements
 };
 
 struct LaunchShape {

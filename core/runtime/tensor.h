@@ -51,6 +51,8 @@ class Host {
   virtual HostTensor allocate(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
                               void** data) = 0;
   virtual void release(HostTensor tensor) = 0;
+  // No later step reads input `index`, one with CallInput::may_drop, and no output needs it.
+  virtual void drop_input(size_t index) = 0;
   // as_strided on an existing tensor object; a new reference.
   virtual HostTensor view(HostTensor base, std::span<const int64_t> shape, std::span<const int64_t> strides,
                           int64_t offset) = 0;

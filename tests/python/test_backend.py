@@ -1,6 +1,7 @@
 """Small functions against eager, through torch.compile: values, gradients, mutations, aliasing, geometry."""
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from compare import compare
+from kerf.backend import compile_graph
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 
@@ -551,3 +554,31 @@ def test_library_view_of_a_part_of_a_changed_argument() -> None:
         ours, eagers = torch.arange(8).half(), torch.arange(8).half()
         assert torch.equal(compiled(ours, start), function(eagers, start))
         assert torch.equal(ours, eagers)
+
+
+def test_arguments_are_freed_after_their_last_use():
+    """What was saved for a backward pass is not held to its end."""
+    seen, references = [], []
+
+    @torch.library.custom_op("kerf_tests::look", mutates_args=())
+    def look(x: torch.Tensor) -> torch.Tensor:
+        seen.append([alive() is not None for alive in references])
+        return x.clone()
+
+    look.register_fake(torch.empty_like)
+
+    def function(first, last, result):
+        return look((first * 2).sum(1)) + last.sum(1), result
+
+    examples = [torch.randn(64, 256) for _ in range(3)]
+    call = compile_graph(make_fx(function, tracing_mode="fake")(*examples))
+    expected = function(*examples)
+    arguments = [example.clone() for example in examples]
+    references += [weakref.ref(argument) for argument in arguments]
+    seen.clear()
+    torch.testing.assert_close(call(arguments), expected)
+    assert seen == [[False, True, True]]
+    held = [example.clone() for example in examples]
+    references[:] = [weakref.ref(argument) for argument in held]
+    call(list(held))
+    assert seen[1:] == [[True, True, True]]

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -73,6 +74,60 @@ def test_a_directory_that_cannot_be_used(cache_directory, caplog):
         for factor in (2, 3):
             check(lambda x, factor=factor: torch.exp(x) * factor, lambda: (normal(4),), "traced")
     assert [message.partition(" (")[0] for message in messages(caplog)] == ["the compile cache does not work"]
+
+
+def mount(*arguments):
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def small_disk(cache_directory):
+    """The cache directory is a file system of its own, of 256 KiB."""
+    if shutil.which("mount") is None:
+        pytest.skip("there is no mount")
+    cache_directory.mkdir()
+    mount("-t", "tmpfs", "-o", "size=256k", "tmpfs", str(cache_directory))
+    yield cache_directory
+    subprocess.run(["umount", str(cache_directory)], check=True)
+
+
+def gradients_of_multiple(factor, how):
+    gradients(lambda x: torch.exp(x).sum(0) * factor, lambda: (normal(6, 5, grad=True),), how)
+
+
+def test_a_read_only_file_system(small_disk, caplog):
+    gradients_of_multiple(2, "traced")
+    mount("-o", "remount,ro", str(small_disk))
+    kept = sorted(small_disk.iterdir())
+    with caplog.at_level(logging.WARNING, "kerf"):
+        gradients_of_multiple(2, "warm")
+        assert not messages(caplog)
+        for factor in (3, 4, 4):
+            gradients_of_multiple(factor, "traced")
+    assert len(messages(caplog)) == 1
+    assert "the compile cache does not work" in messages(caplog)[0]
+    assert "Read-only file system" in messages(caplog)[0]
+    assert sorted(small_disk.iterdir()) == kept
+
+
+def test_a_full_disk(small_disk, caplog):
+    gradients_of_multiple(2, "traced")
+    kept = sorted(small_disk.iterdir())
+    filler = small_disk / "filler"
+    with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    with caplog.at_level(logging.WARNING, "kerf"):
+        gradients_of_multiple(2, "warm")
+        assert not messages(caplog)
+        for factor in (3, 4, 4):
+            gradients_of_multiple(factor, "traced")
+    assert len(messages(caplog)) == 1
+    assert "the compile cache does not work" in messages(caplog)[0]
+    assert "No space left on device" in messages(caplog)[0]
+    assert sorted(small_disk.iterdir()) == sorted([*kept, filler])
 
 
 def test_off_switches(cache_directory, monkeypatch):

@@ -327,3 +327,27 @@ TEST_CASE("a plan is verified before it runs") {
   refused([](Plan& p) { p.artifacts[0].entry = nullptr; });
   refused([](Plan& p) { p.inputs[0].is_used = false; });
 }
+
+TEST_CASE("inputs that nobody else holds are let go after their last use") {
+  PlanBuilder b;
+  BufferIndex first = b.input({"16384"}), second = b.input({"16384"}), small = b.input({"4"});
+  BufferIndex kept = b.input({"16384"}), returned = b.input({"16384"});
+  BufferIndex t = b.temp({"16384"}), y = b.output({"16384"});
+  b.launch(add_one, {first, t}, {}, "16384");
+  b.launch(add_one, {second, y}, {}, "16384");
+  b.launch(add_one, {small, t}, {}, "4");
+  b.launch(add_one, {first, t}, {}, "16384");
+  b.launch(add_one, {kept, t}, {}, "16384");
+  b.launch(add_one, {returned, t}, {}, "16384");
+  b.output_of(returned, {"2"}, "0", 4);
+  Executor executor(b.finish());
+  FakeHost host;
+  std::vector<CallInput> inputs;
+  for (int64_t length : {16384, 16384, 4, 16384, 16384}) {
+    inputs.push_back(tensor(host.make(DType::f32, {length})));
+    inputs.back().may_drop = inputs.size() != 4;
+  }
+  auto outputs = run(executor, host, inputs);
+  CHECK(host.dropped() == std::vector<size_t>{1, 0});
+  CHECK(outputs.size() == 2);
+}

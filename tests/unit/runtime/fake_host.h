@@ -69,6 +69,7 @@ class FakeHost : public Host {
   void define(const std::string& op, Function function) { functions_[op] = std::move(function); }
   size_t live() const { return live_.size(); }
   int allocations() const { return allocations_; }
+  const std::vector<size_t>& dropped() const { return dropped_; }
   bool is_live(HostTensor tensor) const { return live_.contains(static_cast<FakeTensor*>(tensor)); }
 
   HostTensor allocate(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
@@ -84,6 +85,8 @@ class FakeHost : public Host {
     if (live_.erase(fake) == 0) throw InternalError("a tensor is released twice");
     delete fake;
   }
+
+  void drop_input(size_t index) override { dropped_.push_back(index); }
 
   HostTensor view(HostTensor base, std::span<const int64_t> shape, std::span<const int64_t> strides,
                   int64_t offset) override {
@@ -106,6 +109,7 @@ class FakeHost : public Host {
  private:
   std::set<FakeTensor*> live_;
   std::map<std::string, Function> functions_;
+  std::vector<size_t> dropped_;
   int allocations_ = 0;
 };
 
