@@ -1,5 +1,6 @@
 // Indexed writes, on a copy of the data. Sums of f16 and bf16 are taken in f32 and rounded once.
 #include <algorithm>
+#include <limits>
 
 #include "graph/import_call.h"
 
@@ -174,6 +175,24 @@ Imported import_scatter_reduce(const ImportCall& call) {
   Result<Term> out = scattered(call, data, call.tensor(3).in(call.result().dtype), fold->mode);
   if (!out) return Unsupported{out.reason()};
   return call.string(4) == "mean" ? divided_by_counts(call, *out, with_self) : rounded(call, *out);
+}
+
+// self, bins, min, max: how many elements lie in each of equal parts of [min, max], which the last of them contains.
+// NaN is in none.
+Imported import_histc(const ImportCall& call) {
+  Term x = call.tensor(0);
+  if (!is_floating(x.dtype()) || compute_dtype(x.dtype()) != x.dtype())
+    return decline("of {}", to_text(x.dtype()));
+  auto bound = [&](size_t i) { return Scalar::of(x.dtype(), call.number(i)).f; };
+  double low = bound(2), width = Scalar::of(x.dtype(), bound(3) - low).f;
+  if (!(width > 0 && width <= std::numeric_limits<double>::max())) return decline("bounds that the data say");
+  auto bins = static_cast<double>(call.integer(1));
+  Term flat = call.term(call.builder.reshape(x, {sym::product(call.context(), x.type().shape)}));
+  Term inside = both(greater_equal(flat, low), less_equal(flat, bound(3)));
+  Term place = where(inside, (flat - low) * bins / width, 0.0).in(DType::i64);
+  Term none = call.term(call.builder.full(call.result().shape, Scalar::of(x.dtype(), 0)));
+  Indices parts{.tensors = {minimum(place, bins - 1)}, .dims = {0}, .at = 0};
+  return one(index_put(none, inside.in(x.dtype()), parts, {.accumulate = true, .wrap = false}));
 }
 
 }  // namespace kerf::graph

@@ -186,11 +186,11 @@ Result<Strided> read_strided(const ImportCall& call, const Term& tensor, size_t 
   sym::Expr last = strided.offset;
   for (size_t i = 0; i < strided.shape.size(); ++i) last = last + (strided.shape[i] - 1) * strided.strides[i];
   bool empty = std::ranges::any_of(strided.shape, [](sym::Expr extent) { return extent.is_constant(0); });
+  sym::Expr size = sym::product(call.context(), tensor.type().shape);
   // Tracing has checked the bounds of the storage, and guards them where they are symbolic.
-  bool is_guarded = is_whole_storage && !last.is_constant();
-  if (!empty && !is_guarded &&
-      !sym::provably_less(last, sym::product(call.context(), tensor.type().shape), call.facts()))
-    return decline("it reaches outside self");
+  bool is_inside = is_whole_storage ? !sym::provably_less_equal(size, last, call.facts())
+                                    : sym::provably_less(last, size, call.facts());
+  if (!empty && !is_inside) return decline("it reaches outside self");
   return strided;
 }
 

@@ -123,8 +123,8 @@ def _like_operands(result: torch.Tensor, *args: Any) -> torch.Tensor:
 
 
 _CHANNELS = functools.partial(_in_memory_format, 0)
-# Overload -> the first result in the strides that eager's kernels give it, where tracing finds others: those of an
-# argument, whatever they are, or those of the last of several.
+# Overload -> the first result in the strides that eager's kernels give it, where tracing finds others:
+# those of an argument, whatever they are, or those of the last of several.
 _GEOMETRIES: dict[torch._ops.OpOverload, Callable[..., torch.Tensor]] = {
     torch.ops.aten._native_batch_norm_legit_functional.default: _CHANNELS,
     torch.ops.aten._native_batch_norm_legit.no_stats: _CHANNELS,

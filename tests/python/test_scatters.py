@@ -20,7 +20,9 @@ def test_scatter_reduce(dtype: torch.dtype, mode: str, include_self: bool) -> No
     for dim in (0, 1):
         kerf.reset()
         turned = (data, index, source) if dim == 0 else (data.mT, index.mT, source.mT)
-        compare(lambda x, i, s: x.scatter_reduce(dim, i, s, mode, include_self=include_self), *turned)
+        compare(
+            lambda x, i, s, dim=dim: x.scatter_reduce(dim, i, s, mode, include_self=include_self), *turned
+        )
         assert not any(record.externs for record in kerf.compilations())
     compare(
         lambda x, i, s: x.scatter_reduce(0, i, s, mode, include_self=include_self), data, index[:0], source
@@ -43,10 +45,23 @@ def test_gradients_of_scatter_reduce(mode: str) -> None:
     data, source = torch.randn(4, 6, requires_grad=True), torch.randn(5, 6, requires_grad=True)
     for include_self in (True, False):
         compare(
-            lambda x, i, s: x.scatter_reduce(0, i, s, mode, include_self=include_self).sin(),
+            lambda x, i, s, self=include_self: x.scatter_reduce(0, i, s, mode, include_self=self).sin(),
             data,
             torch.randint(0, 4, (5, 6)),
             source,
             train=True,
             dynamic=True,
         )
+
+
+def test_counts_of_parts() -> None:
+    x = torch.cat([torch.randint(0, 8, (100,)).float(), torch.randn(50) * 6])
+    x = torch.cat([x, torch.tensor([float("nan"), float("inf"), -float("inf"), 7.0, 0.0, -0.0])])
+
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.histc(x, 8, 0, 7), torch.histc(x, 5, -3.3, 2.7), torch.histc(x.double(), 17, -1, 1)]
+
+    kerf.reset()
+    compare(function, x)
+    compare(function, x.view(2, -1), dynamic=True, calls=[(torch.randn(3, 5),), (torch.randn(0, 4),)])
+    assert not any(record.externs for record in kerf.compilations())

@@ -43,7 +43,9 @@ def test_adaptive_max_pool_dtypes(dtype: torch.dtype, channels_last: bool) -> No
         x = x.to(memory_format=torch.channels_last)
     for size in (2, 3):
         compare.compare(
-            lambda x: _largest(F.adaptive_max_pool2d, x, size), x.clone().requires_grad_(), train=True
+            lambda x, size=size: _largest(F.adaptive_max_pool2d, x, size),
+            x.clone().requires_grad_(),
+            train=True,
         )
     _assert_compiled("pool")
 
@@ -52,7 +54,9 @@ def test_adaptive_max_pool_of_other_dimensions() -> None:
     compare.compare(lambda x: _largest(F.adaptive_max_pool1d, x, 4), _randn(2, 3, 9), train=True)
     compare.compare(lambda x: _largest(F.adaptive_max_pool1d, x, 1), _randn(3, 9), train=True)
     for size in ((2, 3, 4), 1):
-        compare.compare(lambda x: _largest(F.adaptive_max_pool3d, x, size), _randn(2, 3, 5, 6, 7), train=True)
+        compare.compare(
+            lambda x, n=size: _largest(F.adaptive_max_pool3d, x, n), _randn(2, 3, 5, 6, 7), train=True
+        )
     _assert_compiled("pool")
 
 
