@@ -22,11 +22,19 @@ from kerf.debug import with_replay
 from kerf.eager_random import is_random
 from kerf.errors import InternalError, KerfError, UserError
 from kerf.extern import ComputedSlot, PythonCall, Slot
+from kerf.floats import float_value
 from kerf.sizes import NoIndexText, SizeTable, UnknownSize, is_size
 
 _COPY = torch.ops.aten.copy_.default
 _AS_STRIDED = torch.ops.aten.as_strided.default
 _AS_STRIDED_SCATTER = torch.ops.aten.as_strided_scatter.default
+
+_FILLS = {
+    torch.ops.aten.full.default,
+    torch.ops.aten.full_like.default,
+    torch.ops.aten.new_full.default,
+    torch.ops.aten.scalar_tensor.default,
+}
 
 # Statements about sizes that tracing has turned into guards.
 _SIZE_STATEMENTS = {
@@ -236,10 +244,12 @@ class _Importer:
                 value = node.kwargs[parameter.name]
             else:
                 value = parameter.default_value
-            arguments.append(self.convert(_as_declared(value, parameter)))
+            arguments.append(
+                self.convert(_as_declared(value, parameter), _takes_values(node.target, parameter))
+            )
         return arguments, keyword_only
 
-    def convert(self, value: Any) -> Any:
+    def convert(self, value: Any, takes_values: bool = False) -> Any:
         if isinstance(value, fx.Node):
             value = self.env[value]
         match value:
@@ -250,6 +260,8 @@ class _Importer:
                     raise _NotRepresentable(f"the number {value}")
                 return value
             case torch.SymInt():
+                return self.scalar(value)
+            case torch.SymFloat() if takes_values:
                 return self.scalar(value)
             case torch.dtype():
                 return _core.Constant("dtype", _name(value))
@@ -263,8 +275,10 @@ class _Importer:
                 return [self.convert(item) for item in value]
         raise _NotRepresentable(f"an argument of type {type(value).__name__}")
 
-    def scalar(self, value: torch.SymInt) -> Any:
+    def scalar(self, value: torch.SymInt | torch.SymFloat) -> Any:
         try:
+            if isinstance(value, torch.SymFloat):
+                return float_value(self.builder, self.sizes, value.node.expr)
             return self.sizes.size(value)
         except NoIndexText as error:
             raise _NotRepresentable(str(error)) from error
@@ -369,6 +383,11 @@ def _as_declared(value: Any, parameter: Any) -> Any:
         if declared.startswith("List[int") and parameter.N:
             return [value] * parameter.N
     return value
+
+
+def _takes_values(target: Any, parameter: Any) -> bool:
+    """Whether a computed float may be passed as a 0-d value: in place of a tensor, or to fill one."""
+    return str(parameter.type) == "Tensor" or target in _FILLS
 
 
 def _on_storage(as_strided: fx.Node) -> tuple[Any, ...]:
