@@ -1,6 +1,7 @@
 // Windows as columns of their own, and back: im2col (F.unfold), col2im (F.fold) and the gradient of Tensor.unfold. Going back,
 // windows that overlap are summed: taps that are a stride apart fall on the same elements, moved by one window, so that there
 // is one shifted copy to add for each such group of taps.
+#include <algorithm>
 #include <numeric>
 
 #include "graph/import_call.h"
@@ -42,6 +43,8 @@ std::vector<Taps> read_taps(const ImportCall& call, size_t first, const Shape& i
 }
 
 Term padded(const Term& x, const Shape& low, const Shape& high) {
+  auto is_nothing = [](sym::Expr count) { return count.is_constant(0); };
+  if (std::ranges::all_of(low, is_nothing) && std::ranges::all_of(high, is_nothing)) return x;
   return {x.builder(),
           x.builder().node(Op::pad, {x},
                            {{Attr::value, Scalar::of(x.dtype(), 0)}, {Attr::low, low}, {Attr::high, high}},
@@ -53,15 +56,13 @@ Term in_groups(const ImportCall& call, const Term& x, const std::vector<Taps>& a
   size_t lead = x.type().rank() - 2 * along.size();
   Shape zeros(x.type().rank(), call.constant(0)), high = zeros;
   Shape shape(x.type().shape.begin(), x.type().shape.begin() + static_cast<std::ptrdiff_t>(lead));
-  bool is_whole = true;
   for (size_t d = 0; d < along.size(); ++d) {
     int64_t missing = along[d].groups() * along[d].stride - along[d].taps;
     high[lead + d] = call.constant(missing);
-    is_whole = is_whole && missing == 0;
     shape.insert(shape.end(), {call.constant(along[d].groups()), call.constant(along[d].stride)});
   }
   for (const Taps& taps : along) shape.push_back(taps.windows);
-  return call.term(call.builder.reshape(is_whole ? x : padded(x, zeros, high), shape));
+  return call.term(call.builder.reshape(padded(x, zeros, high), shape));
 }
 
 // One group of taps of each dimension, at the windows that begin at each multiple of the stride, padding included:

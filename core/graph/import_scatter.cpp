@@ -188,7 +188,8 @@ Imported import_histc(const ImportCall& call) {
   if (!(width > 0 && width <= std::numeric_limits<double>::max())) return decline("bounds that the data say");
   auto bins = static_cast<double>(call.integer(1));
   Term flat = call.term(call.builder.reshape(x, {sym::product(call.context(), x.type().shape)}));
-  Term inside = both(greater_equal(flat, low), less_equal(flat, bound(3)));
+  Term above = greater_equal(flat, low), below = less_equal(flat, bound(3));
+  Term inside = both(above, below);
   Term place = where(inside, (flat - low) * bins / width, 0.0).in(DType::i64);
   Term none = call.term(call.builder.full(call.result().shape, Scalar::of(x.dtype(), 0)));
   Indices parts{.tensors = {minimum(place, bins - 1)}, .dims = {0}, .at = 0};
