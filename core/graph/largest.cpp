@@ -24,11 +24,12 @@ Term with_sign_of_first(const Term& seen, const Term& largest, const std::vector
   // Twice the element's number in its window, and 1 more for a minus.
   ValueId numbers =
       builder.iota(sym::product(context, extents), context.constant(0), context.constant(2), DType::i32);
-  Term key =
-      Term(builder, builder.reshape(numbers, extents)) + apply(ops::ScalarOp::signbit, seen).in(DType::i32);
-  Term first = reduce(ReduceOp::min, where(equal(seen, 0.0), key, 0x7fffffff), dims, true);
+  Term minus = apply(ops::ScalarOp::signbit, seen).in(DType::i32), is_zero = equal(seen, 0.0);
+  Term key = Term(builder, builder.reshape(numbers, extents)) + minus;
+  Term first = reduce(ReduceOp::min, where(is_zero, key, 0x7fffffff), dims, true);
   Term negative = not_equal(apply(ops::ScalarOp::and_, first, 1.0), 0.0);
-  return where(equal(largest, 0.0), where(negative, Term(-0.0).like(largest), 0.0), largest);
+  Term zero = where(negative, Term(-0.0).like(largest), 0.0), is_largest = equal(largest, 0.0);
+  return where(is_largest, zero, largest);
 }
 
 }  // namespace
