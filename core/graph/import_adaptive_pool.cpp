@@ -1,7 +1,9 @@
-// Means over windows that divide a dimension into so many parts: part o of O goes from floor(o * I / O) to
+// Means and maxima over windows that divide a dimension into so many parts: part o of O goes from floor(o * I / O) to
 // ceil((o + 1) * I / O) - 1.
+#include <limits>
+
 #include "graph/import_call.h"
-#include "graph/window.h"
+#include "graph/largest.h"
 #include "sym/simplify.h"
 
 namespace kerf::graph {
@@ -90,6 +92,14 @@ Term divided_by_sizes(const ImportCall& call, Term value, const std::vector<Part
   return value;
 }
 
+// What the parts see of x, `outside` standing for what does not belong to them.
+Term seen_by(const ImportCall& call, const Term& x, const std::vector<Parts>& parts, double outside) {
+  Term seen = window(x, elements_of(call, parts), outside).computing();
+  for (size_t d = 0; d < parts.size(); ++d)
+    if (!parts[d].each.valid()) seen = where(belongs(call, parts, d), seen, outside);
+  return seen;
+}
+
 }  // namespace
 
 // self, output_size
@@ -98,9 +108,7 @@ Imported import_adaptive_avg_pool(const ImportCall& call) {
   Result<std::vector<Parts>> read = read_parts(call, x.type(), call.result());
   if (!read) return Unsupported{read.reason()};
   const std::vector<Parts>& parts = *read;
-  Term seen = window(x, elements_of(call, parts), 0).computing();
-  for (size_t d = 0; d < parts.size(); ++d)
-    if (!parts[d].each.valid()) seen = where(belongs(call, parts, d), seen, 0.0);
+  Term seen = seen_by(call, x, parts, 0);
   Term total = sum(seen, window_dims(seen, parts.size()), false);
   return rounded(call, divided_by_each(call, divided_by_sizes(call, total, parts), parts));
 }
@@ -122,6 +130,25 @@ Imported import_adaptive_avg_pool_backward(const ImportCall& call) {
   }
   Term total = sum(share, window_dims(share, parts.size()), false);
   return rounded(call, divided_by_each(call, total, parts));
+}
+
+// self, output_size: values, positions
+Imported import_adaptive_max_pool(const ImportCall& call) {
+  Term x = call.tensor(0);
+  Result<std::vector<Parts>> read = read_parts(call, x.type(), call.result());
+  if (!read) return Unsupported{read.reason()};
+  Term seen = seen_by(call, x, *read, -std::numeric_limits<double>::infinity());
+  Largest found = largest_of(seen, elements_of(call, *read), last_sizes(x.type(), read->size()));
+  return std::vector<ValueId>{found.values.in(x.dtype()), found.positions};
+}
+
+// grad, self, indices. A part that does not contain an element has not chosen it.
+Imported import_adaptive_max_pool_backward(const ImportCall& call) {
+  Term grad = call.tensor(0), positions = call.tensor(2);
+  Result<std::vector<Parts>> read = read_parts(call, call.result(), grad.type());
+  if (!read) return Unsupported{read.reason()};
+  return rounded(call, gradient_of_largest(grad, positions, parts_with(call, *read),
+                                           last_sizes(call.result(), read->size())));
 }
 
 }  // namespace kerf::graph

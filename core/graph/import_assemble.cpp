@@ -131,10 +131,9 @@ Imported import_pixel_unshuffle(const ImportCall& call) {
 // self, groups: channel c of group g becomes channel g of group c.
 Imported import_channel_shuffle(const ImportCall& call) {
   Shape shape = call.tensor(0).type().shape;
-  if (!shape[1].is_constant()) return decline("symbolic channels");
-  sym::Expr groups = call.size(1);
-  shape[1] = call.constant(shape[1].constant() / groups.constant());
-  shape.insert(shape.begin() + 1, groups);
+  int64_t groups = call.integer(1);
+  shape[1] = sym::floor_div(shape[1], groups);
+  shape.insert(shape.begin() + 1, call.constant(groups));
   std::vector<int64_t> order(shape.size());
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[1], order[2]);

@@ -35,13 +35,17 @@ Imported import_arange(const ImportCall& call) {
   const auto* first = std::get_if<sym::Expr>(&start.value);
   const auto* stride = std::get_if<sym::Expr>(&step.value);
   if (first && stride) return one(call.builder.iota(length, *first, *stride, dtype));
-  if ((first && !first->is_constant()) || (stride && !stride->is_constant()))
-    return decline("a floating range of symbolic bounds");
-  auto whole = [&](const Argument& bound) { return call.constant(scalar_of(bound, DType::i64).i); };
+  auto size = [](const Argument& bound) { return std::get_if<sym::Expr>(&bound.value); };
+  auto whole = [&](const Argument& bound) {
+    return size(bound) ? *size(bound) : call.constant(scalar_of(bound, DType::i64).i);
+  };
   if (!is_floating(dtype)) return one(call.builder.iota(length, whole(start), whole(step), dtype));
+  auto exact = [&](const Argument& bound) {
+    if (size(bound)) return call.term(call.builder.size_value(*size(bound))).in(DType::f64);
+    return call.term(call.builder.constant(scalar_of(bound, DType::f64)));
+  };
   Term position = call.term(call.builder.iota(length, call.constant(0), call.constant(1), DType::f64));
-  Term from = call.term(call.builder.constant(scalar_of(start, DType::f64)));
-  Term by = call.term(call.builder.constant(scalar_of(step, DType::f64)));
+  Term from = exact(start), by = exact(step);
   return rounded(call, call.term(call.builder.apply(ops::ScalarOp::fma, {by, position, from})));
 }
 

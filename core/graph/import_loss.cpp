@@ -92,6 +92,16 @@ Imported import_soft_margin_loss_backward(const ImportCall& call) {
   return rounded(call, -target * z * share(call, grad, x, 3) / (z + 1.0));
 }
 
+// grad, self, target, weight, reduction
+Imported import_bce_backward(const ImportCall& call) {
+  Term grad = computing(call, 0), x = computing(call, 1), target = computing(call, 2);
+  constexpr double kLeast = 1e-12;
+  Term product = (1.0 - x) * x;
+  Term slope = (x - target) / where(less(product, kLeast), kLeast, product);
+  if (call.is_tensor(3)) slope = slope * computing(call, 3);
+  return rounded(call, share(call, grad, x, 4) * slope);
+}
+
 // self, target, weight, pos_weight, reduction
 Imported import_bce_with_logits(const ImportCall& call) {
   Term x = computing(call, 0), target = computing(call, 1);

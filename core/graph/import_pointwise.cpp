@@ -72,6 +72,17 @@ Imported import_rounded_binary(const ImportCall& call) {
   return rounded(call, apply(call.row.scalar, a, b));
 }
 
+// fmax and fmin (`scalar` says which). Of two zeros eager gives the first, of bf16 the second.
+Imported import_number_extremum(const ImportCall& call) {
+  DType dtype = call.result().dtype;
+  if (!is_floating(dtype)) return import_rounded_binary(call);
+  Term a = call.operand(0, dtype).computing(), b = call.operand(1, dtype).computing();
+  bool is_max = call.row.scalar == ScalarOp::fmax;
+  Term wins = dtype == DType::bf16 ? (is_max ? greater(a, b) : less(a, b))
+                                   : (is_max ? greater_equal(a, b) : less_equal(a, b));
+  return rounded(call, where(either(wins, isnan(b)), a, b));
+}
+
 // The neighbour in f32 is not the one in a half.
 Imported import_nextafter(const ImportCall& call) {
   DType dtype = call.result().dtype;

@@ -2,7 +2,7 @@
 // that it pools; backward, an element of the input looks at the windows that contain it, so that nothing is added
 // up across positions.
 #include "graph/import_call.h"
-#include "graph/window.h"
+#include "graph/largest.h"
 #include "sym/simplify.h"
 
 namespace kerf::graph {
@@ -77,29 +77,9 @@ bool ends_within(const ImportCall& call, const Kernel& k, size_t d, int64_t padd
   return sym::provably_less(last, k.in[d] + padding, call.facts());
 }
 
-// --- max
-
-// start + step * position, where position is the row-major one in the pooled dimensions.
-Term plane_positions(const ImportCall& call, const Kernel& k, int64_t start, int64_t step) {
-  sym::Expr elements = sym::product(call.context(), k.in);
-  ValueId line = call.builder.iota(elements, call.constant(start), call.constant(step), DType::i64);
-  return call.term(call.builder.reshape(line, k.in));
-}
-
-// The position of the largest element of each window, as eager's loop finds it: the first of equals, and the last
-// NaN if there is one. Positions of NaN count down from -1, so that the least wins; an element outside, which may
-// equal the largest of a window of infinities, comes last.
-Term position_of_largest(const ImportCall& call, const Kernel& k, const Term& seen, const Term& largest) {
-  std::vector<Windows> windows = pooled(call, k);
-  Term key =
-      where(equal(seen, largest), window(plane_positions(call, k, 0, 1), windows, kNoPosition), kNoPosition);
-  if (is_floating(seen.dtype()))
-    key = where(isnan(seen), window(plane_positions(call, k, -1, -1), windows, kNoPosition), key);
-  Term first = reduce(ReduceOp::min, key, window_dims(seen, k.dims()), false);
-  return where(less(first, 0.0), -1.0 - first, first);
-}
-
 }  // namespace
+
+// --- max
 
 // self, kernel, stride, padding, dilation, ceil_mode: values, positions
 Imported import_max_pool(const ImportCall& call) {
@@ -107,23 +87,16 @@ Imported import_max_pool(const ImportCall& call) {
   Kernel k = read_kernel(call, 1, true, x.type(), call.result());
   if (x.dtype() == DType::b1) return decline("of bool");
   double least = convert(ops::identity(ReduceOp::max, x.dtype()), DType::f64).f;
-  Term seen = window(x, pooled(call, k), least).computing();
-  Dims dims = window_dims(seen, k.dims());
-  Term largest = reduce(ReduceOp::max, seen, dims, true);
-  Term values = call.term(call.builder.reshape(largest, call.result().shape)).in(x.dtype());
-  return std::vector<ValueId>{values, position_of_largest(call, k, seen, largest)};
+  std::vector<Windows> windows = pooled(call, k);
+  Largest found = largest_of(window(x, windows, least).computing(), windows, k.in);
+  return std::vector<ValueId>{found.values.in(x.dtype()), found.positions};
 }
 
 // grad, self, kernel, stride, padding, dilation, ceil_mode, indices
 Imported import_max_pool_backward(const ImportCall& call) {
   Term grad = call.tensor(0), positions = call.tensor(7);
   Kernel k = read_kernel(call, 2, true, call.result(), grad.type());
-  std::vector<Windows> windows = pooling(call, k);
-  Term chosen = window(positions, windows, -1), share = window(grad, windows, 0).computing();
-  Shape shape = k.in;
-  shape.resize(2 * k.dims(), call.constant(1));
-  Term own = call.term(call.builder.reshape(plane_positions(call, k, 0, 1), shape));
-  return rounded(call, sum(where(equal(chosen, own), share, 0.0), window_dims(share, k.dims()), false));
+  return rounded(call, gradient_of_largest(grad, positions, pooling(call, k), k.in));
 }
 
 // --- mean

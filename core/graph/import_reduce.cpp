@@ -44,11 +44,12 @@ struct Moments {
   Term squares;  // sum of squared deviations
 };
 
+// Squares are f64 as eager's: those of f32 may be beyond f32.
 Moments moments(const ImportCall& call, Term x, const Dims& dims, size_t correction, bool keepdim) {
   x = x.computing();
-  Term elements = count(x, dims, x.dtype());
-  Term mean = sum(x, dims, true) / elements;
-  Term deviation = x - mean;
+  Term mean = sum(x, dims, true) / count(x, dims, x.dtype());
+  Term deviation = (x - mean).in(DType::f64);
+  Term elements = count(x, dims, DType::f64);
   Term squares = sum(deviation * deviation, dims, keepdim);
   double c = call.is_none(correction) ? 1 : call.number(correction);
   Term divisor = c == 0 ? elements : maximum(elements - c, 0.0);

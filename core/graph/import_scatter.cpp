@@ -1,5 +1,6 @@
 // Indexed writes, on a copy of the data. Sums of f16 and bf16 are taken in f32 and rounded once.
 #include <algorithm>
+#include <limits>
 
 #include "graph/import_call.h"
 
@@ -86,15 +87,15 @@ Imported import_index_fill(const ImportCall& call) {
 
 namespace {
 
-// self, dim, index and a source of the index's shape or larger; without indices, of any shape.
-Imported scatter(const ImportCall& call, Term source, const std::string& mode) {
-  Term data = call.tensor(0), index = call.tensor(2).in(DType::i64);
-  size_t rank = data.type().rank();
-  int64_t dim = call.dim(1, rank);
+// Data with a source of the index's shape or larger written into it; without indices, the source may have any shape. Sums,
+// products and extrema of halves are f32.
+Result<Term> scattered(const ImportCall& call, Term data, Term source, const std::string& mode) {
+  Term index = call.tensor(2).in(DType::i64);
+  int64_t dim = call.dim(1, data.type().rank());
   DType dtype = mode == "assign" ? data.dtype() : compute_dtype(data.dtype());
   if (mode != "assign" && dtype == DType::b1) return decline("{} of bool", mode);
   if (std::ranges::any_of(index.type().shape, [](sym::Expr extent) { return extent.is_constant(0); }))
-    return one(call.builder.copy(data, call.result().dtype));
+    return call.term(call.builder.copy(data, dtype));
   auto ranked = [&](Term term) {
     return term.type().rank() ? term : call.term(call.builder.unsqueeze(term, 0));
   };
@@ -106,7 +107,42 @@ Imported scatter(const ImportCall& call, Term source, const std::string& mode) {
         call.builder.slice(source, static_cast<int64_t>(i), call.constant(0), index.type().shape[i], 1));
   ValueId out = call.builder.node(Op::scatter, {data.in(dtype), index, source.in(dtype)},
                                   {{Attr::dim, dim}, {Attr::mode, mode}}, {})[0];
-  return rounded(call, call.term(call.builder.reshape(out, call.result().shape)));
+  return call.term(call.builder.reshape(out, call.result().shape));
+}
+
+Imported scatter(const ImportCall& call, const Term& source, const std::string& mode) {
+  Result<Term> out = scattered(call, call.tensor(0), source, mode);
+  return out ? rounded(call, *out) : Imported(Unsupported{out.reason()});
+}
+
+// The same number wherever an index points.
+Result<Term> with_number(const ImportCall& call, const Term& data, Scalar number, const std::string& mode) {
+  Term value = call.term(call.builder.constant(number));
+  return scattered(call, data, call.term(call.builder.expand(value, call.tensor(2).type().shape)), mode);
+}
+
+// How a mode of torch's scatter_reduce is folded.
+struct Fold {
+  std::string mode;
+  ops::ReduceOp reduce;
+};
+
+Result<Fold> fold_of(const std::string& reduce) {
+  if (reduce == "sum" || reduce == "mean") return Fold{"add", ops::ReduceOp::sum};
+  if (reduce == "prod") return Fold{"multiply", ops::ReduceOp::prod};
+  if (reduce == "amax") return Fold{"amax", ops::ReduceOp::max};
+  if (reduce == "amin") return Fold{"amin", ops::ReduceOp::min};
+  return decline("a reduction {}", reduce);
+}
+
+// Sums divided by how many elements went into each; of integers, rounded down.
+Imported divided_by_counts(const ImportCall& call, const Term& total, bool with_self) {
+  Term start = call.term(call.builder.full(total.type().shape, Scalar::of(total.dtype(), with_self ? 1 : 0)));
+  Result<Term> counts = with_number(call, start, Scalar::of(total.dtype(), 1), "add");
+  if (!counts) return Unsupported{counts.reason()};
+  Term each = with_self ? *counts : maximum(*counts, 1.0);
+  return rounded(call,
+                 is_floating(total.dtype()) ? total / each : apply(ops::ScalarOp::floor_div, total, each));
 }
 
 }  // namespace
@@ -123,13 +159,41 @@ Imported import_scatter_value(const ImportCall& call) {
   return scatter(call, call.term(call.builder.expand(value, call.tensor(2).type().shape)), "assign");
 }
 
-// self, dim, index, src, reduce, include_self
+// self, dim, index, src, reduce, include_self. Without self, elements that an index points at begin at the fold's identity.
 Imported import_scatter_reduce(const ImportCall& call) {
-  if (!call.boolean(5, true)) return decline("without self");
-  const std::string& reduce = call.string(4);
-  if (reduce == "mean") return decline("means");
-  std::string mode = reduce == "sum" ? "add" : reduce == "prod" ? "multiply" : reduce;
-  return scatter(call, call.tensor(3).in(call.result().dtype), mode);
+  Term data = call.tensor(0);
+  bool with_self = call.boolean(5, true);
+  Result<Fold> fold = fold_of(call.string(4));
+  if (!fold) return Unsupported{fold.reason()};
+  if (data.dtype() == DType::b1) return decline("of bool");
+  data = data.computing();
+  if (!with_self) {
+    Result<Term> begun = with_number(call, data, ops::identity(fold->reduce, data.dtype()), "assign");
+    if (!begun) return Unsupported{begun.reason()};
+    data = *begun;
+  }
+  Result<Term> out = scattered(call, data, call.tensor(3).in(call.result().dtype), fold->mode);
+  if (!out) return Unsupported{out.reason()};
+  return call.string(4) == "mean" ? divided_by_counts(call, *out, with_self) : rounded(call, *out);
+}
+
+// self, bins, min, max: how many elements lie in each of equal parts of [min, max], which the last of them contains.
+// NaN is in none.
+Imported import_histc(const ImportCall& call) {
+  Term x = call.tensor(0);
+  if (!is_floating(x.dtype()) || compute_dtype(x.dtype()) != x.dtype())
+    return decline("of {}", to_text(x.dtype()));
+  auto bound = [&](size_t i) { return Scalar::of(x.dtype(), call.number(i)).f; };
+  double low = bound(2), width = Scalar::of(x.dtype(), bound(3) - low).f;
+  if (!(width > 0 && width <= std::numeric_limits<double>::max())) return decline("bounds that the data say");
+  auto bins = static_cast<double>(call.integer(1));
+  Term flat = call.term(call.builder.reshape(x, {sym::product(call.context(), x.type().shape)}));
+  Term above = greater_equal(flat, low), below = less_equal(flat, bound(3));
+  Term inside = both(above, below);
+  Term place = where(inside, (flat - low) * bins / width, 0.0).in(DType::i64);
+  Term none = call.term(call.builder.full(call.result().shape, Scalar::of(x.dtype(), 0)));
+  Indices parts{.tensors = {minimum(place, bins - 1)}, .dims = {0}, .at = 0};
+  return one(index_put(none, inside.in(x.dtype()), parts, {.accumulate = true, .wrap = false}));
 }
 
 }  // namespace kerf::graph

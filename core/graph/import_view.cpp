@@ -178,16 +178,19 @@ Result<Strided> read_strided(const ImportCall& call, const Term& tensor, size_t 
   Strided strided{call.sizes(first), call.sizes(first + 1), call.constant(0)};
   if (tensor.type().strides != contiguous_strides(call.context(), tensor.type().shape))
     return decline("self is not contiguous");
+  bool is_whole_storage = starts_storage(call.builder.graph(), tensor);
   if (!call.is_none(first + 2)) {
     strided.offset = call.size(first + 2);
-    if (!starts_storage(call.builder.graph(), tensor))
-      return decline("an offset into a storage that is not known");
+    if (!is_whole_storage) return decline("an offset into a storage that is not known");
   }
   sym::Expr last = strided.offset;
   for (size_t i = 0; i < strided.shape.size(); ++i) last = last + (strided.shape[i] - 1) * strided.strides[i];
   bool empty = std::ranges::any_of(strided.shape, [](sym::Expr extent) { return extent.is_constant(0); });
-  if (!empty && !sym::provably_less(last, sym::product(call.context(), tensor.type().shape), call.facts()))
-    return decline("it reaches outside self");
+  sym::Expr size = sym::product(call.context(), tensor.type().shape);
+  // Tracing has checked the bounds of the storage, and guards them where they are symbolic.
+  bool is_inside = is_whole_storage ? !sym::provably_less_equal(size, last, call.facts())
+                                    : sym::provably_less(last, size, call.facts());
+  if (!empty && !is_inside) return decline("it reaches outside self");
   return strided;
 }
 

@@ -55,6 +55,18 @@ const Strided& copy_data(Lowering& lowering, graph::NodeId id) {
   return target;
 }
 
+// One step of the fold. Of zeros of two signs eager keeps the one that was there.
+loop::ValueId folded(loop::KernelBuilder& builder, Update how, loop::ValueId before, loop::ValueId value) {
+  DType dtype = builder.dtype(value);
+  bool is_extremum = how == Update::amin || how == Update::amax;
+  if (!is_extremum || !is_floating(dtype)) return builder.apply(step_of(how, dtype), {before, value});
+  loop::ValueId beyond =
+      builder.apply(how == Update::amin ? ops::ScalarOp::lt : ops::ScalarOp::gt, {value, before});
+  loop::ValueId takes =
+      builder.apply(ops::ScalarOp::or_, {beyond, builder.apply(ops::ScalarOp::isnan, {value})});
+  return builder.apply(ops::ScalarOp::where, {takes, value, before});
+}
+
 void update(KernelDraft& draft, const Strided& target, const Position& position, loop::ValueId value,
             Update how) {
   loop::KernelBuilder& builder = draft.builder();
@@ -65,8 +77,7 @@ void update(KernelDraft& draft, const Strided& target, const Position& position,
     return draft.store(target, position, value, kMode, loop::StoreMode::add);
   DType wide = compute_dtype(dtype);
   loop::ValueId before = builder.load(draft.bind(target.buffer, kMode), draft.address(target, position));
-  loop::ValueId after =
-      builder.apply(step_of(how, dtype), {builder.cast(before, wide), builder.cast(value, wide)});
+  loop::ValueId after = folded(builder, how, builder.cast(before, wide), builder.cast(value, wide));
   draft.store(target, position, builder.cast(after, dtype), kMode);
 }
 

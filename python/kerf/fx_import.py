@@ -23,11 +23,19 @@ from kerf.debug import with_replay
 from kerf.eager_random import is_random
 from kerf.errors import InternalError, KerfError, UserError
 from kerf.extern import ComputedSlot, PythonCall, Slot
+from kerf.floats import float_value
 from kerf.sizes import NoIndexText, SizeTable, UnknownSize, is_size
 
 _COPY = torch.ops.aten.copy_.default
 _AS_STRIDED = torch.ops.aten.as_strided.default
 _AS_STRIDED_SCATTER = torch.ops.aten.as_strided_scatter.default
+
+_FILLS = {
+    torch.ops.aten.full.default,
+    torch.ops.aten.full_like.default,
+    torch.ops.aten.new_full.default,
+    torch.ops.aten.scalar_tensor.default,
+}
 
 # Statements about sizes that tracing has turned into guards.
 _SIZE_STATEMENTS = {
@@ -230,10 +238,10 @@ class _Importer:
             if parameter.kwarg_only:
                 keyword_only.append(parameter.name)
             value = given[i] if i < len(given) else node.kwargs.get(parameter.name, parameter.default)
-            arguments.append(self.convert(parameter.as_declared(value)))
+            arguments.append(self.convert(parameter.as_declared(value), parameter.takes_values))
         return arguments, keyword_only
 
-    def convert(self, value: Any) -> Any:
+    def convert(self, value: Any, takes_values: bool = False) -> Any:
         if isinstance(value, fx.Node):
             value = self.env[value]
         match value:
@@ -244,6 +252,8 @@ class _Importer:
                     raise _NotRepresentable(f"the number {value}")
                 return value
             case torch.SymInt():
+                return self.scalar(value)
+            case torch.SymFloat() if takes_values:
                 return self.scalar(value)
             case torch.dtype():
                 return _core.Constant("dtype", _name(value))
@@ -257,8 +267,10 @@ class _Importer:
                 return [self.convert(item) for item in value]
         raise _NotRepresentable(f"an argument of type {type(value).__name__}")
 
-    def scalar(self, value: torch.SymInt) -> Any:
+    def scalar(self, value: torch.SymInt | torch.SymFloat) -> Any:
         try:
+            if isinstance(value, torch.SymFloat):
+                return float_value(self.builder, self.sizes, value.node.expr)
             return self.sizes.size(value)
         except NoIndexText as error:
             raise _NotRepresentable(str(error)) from error
@@ -363,6 +375,7 @@ class _Parameter:
     default: Any
     is_float: bool
     length: int  # of int[2], 0 for other types
+    takes_values: bool  # a computed float as a 0-d value: in place of a tensor, or to fill one
 
     def as_declared(self, value: Any) -> Any:
         """Python is lax with numbers: 1 where the schema says float, 3 where it says int[2]."""
@@ -382,7 +395,12 @@ def _parameters(target: torch._ops.OpOverload) -> tuple[_Parameter, ...]:
         length = argument.N or 0 if declared.startswith("List[int") else 0
         parameters.append(
             _Parameter(
-                argument.name, argument.kwarg_only, argument.default_value, declared == "float", length
+                argument.name,
+                argument.kwarg_only,
+                argument.default_value,
+                declared == "float",
+                length,
+                declared == "Tensor" or target in _FILLS,
             )
         )
     return tuple(parameters)

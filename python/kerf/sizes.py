@@ -8,12 +8,17 @@ import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy.functions import (
     CeilDiv,
+    CeilToInt,
     CleanDiv,
+    FloatTrueDiv,
     FloorDiv,
+    FloorToInt,
+    IntTrueDiv,
     Mod,
     ModularIndexing,
     PowByNatural,
     PythonMod,
+    ToFloat,
 )
 
 from kerf import _core
@@ -146,6 +151,10 @@ class SizeTable:
                 return self._binary("%", expr)
             case CeilDiv(args=(a, b)):
                 return f"(({self._print(a)} + {self._print(b)} - 1) // {self._print(b)})"
+            case FloorToInt(args=(quotient,)) if parts := _quotient(quotient):
+                return f"({self._print(parts[0])} // {self._print(parts[1])})"
+            case CeilToInt(args=(quotient,)) if parts := _quotient(quotient):
+                return f"(0 - (0 - {self._print(parts[0])}) // {self._print(parts[1])})"
             case ModularIndexing(args=(a, divisor, modulus)):
                 return f"(({self._print(a)} // {self._print(divisor)}) % {self._print(modulus)})"
         nested = _nested_name(expr)
@@ -158,6 +167,16 @@ class SizeTable:
 
     def _binary(self, symbol: str, expr: sympy.Expr) -> str:
         return f"({self._print(expr.args[0])} {symbol} {self._print(expr.args[1])})"
+
+
+def _quotient(expr: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr] | None:
+    """The integers of a quotient of floats that stand for integers."""
+    if not isinstance(expr, (FloatTrueDiv, IntTrueDiv)):
+        return None
+    a, b = (
+        x.args[0] if isinstance(x, ToFloat) else sympy.nsimplify(x) if x.is_Float else x for x in expr.args
+    )
+    return (a, b) if a.is_integer and b.is_integer else None
 
 
 def _nested_name(expr: sympy.Expr) -> str | None:

@@ -111,3 +111,28 @@ def test_batch_norms_of_transposed_operands(training: bool, dynamic: bool) -> No
     x = torch.randn(2, 5, 3, requires_grad=True)
     calls = [(torch.randn(3, 7, 3, requires_grad=True), torch.zeros(3), torch.ones(3))]
     compare(function, x, torch.zeros(3), torch.ones(3), train=True, dynamic=dynamic, calls=calls * dynamic)
+
+
+STRIDED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "copysign": torch.copysign,
+    "xlogy": torch.xlogy,
+    "floor_divide": torch.floor_divide,
+    "isin": lambda x, y: torch.isin(x, y[0, 0]),
+    "roll": lambda x, y: x.roll(1, 1),
+    "channel_shuffle": lambda x, y: F.channel_shuffle(x, 2),
+    "max_unpool2d": lambda x, y: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
+    "logsigmoid": lambda x, y: F.logsigmoid(x),
+    "binary_cross_entropy": lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid(), reduction="none"),
+    "cross_entropy": lambda x, y: F.cross_entropy(x, y[:, 0].gt(0).long(), reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_strides_of_what_tracing_gives_others(name: str, dynamic: bool) -> None:
+    x, y = torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8)
+    function = STRIDED[name]
+    for call in [(x, y), (x.to(memory_format=torch.channels_last), y), (x, y.mT.contiguous().mT)]:
+        torch._dynamo.reset()
+        got = torch.compile(function, backend="kerf", dynamic=dynamic)(*call)
+        assert got.stride() == function(*call).stride()

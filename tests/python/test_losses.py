@@ -144,3 +144,53 @@ def test_weight_norm(dim: int) -> None:
     v = torch.randn(4, 6, 5, requires_grad=True)
     g = torch.rand([n if i == dim else 1 for i, n in enumerate(v.shape)], requires_grad=True)
     compare(lambda v, g: torch._weight_norm(v, g, dim), v, g, train=True)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_binary_cross_entropy_backward(reduction: str) -> None:
+    x, y = _operands((7, 5))
+    bounds = torch.tensor([0.0, 1.0, 1e-30, 1.0, 0.0])
+    x = torch.cat([x.detach().sigmoid().flatten(), bounds]).requires_grad_()
+    y = torch.cat([y.detach().sigmoid().flatten(), torch.tensor([0.0, 0.0, 1.0, 1.0, 1.0])])
+    weight = torch.rand(40)
+    kerf.reset()
+    compare(lambda x, y, w: F.binary_cross_entropy(x, y, w, reduction=reduction), x, y, weight, train=True)
+    assert not [e for r in kerf.compilations() for e in r.externs if "backward" in e.op]
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classes_of_images(reduction: str, weighted: bool) -> None:
+    """Targets [N, ...] of [N, C, ...]; one of them is ignored, and one image has nothing else."""
+    weight = torch.rand(4) if weighted else None
+    for dtype in (torch.float32, torch.bfloat16):
+        for shape in [(3, 4, 5, 6), (2, 4, 7), (2, 4, 3, 2, 5), (2, 4, 0, 3)]:
+            torch.manual_seed(0)
+            target = torch.randint(0, 4, (shape[0], *shape[2:]))
+            target[0] = -100
+            target.flatten()[1::3] = -100
+            x = torch.randn(shape).to(dtype).requires_grad_()
+            kerf.reset()
+            compare(
+                lambda x, t, w: F.cross_entropy(x, t, w, reduction=reduction),
+                x,
+                target,
+                None if weight is None else weight.to(dtype),
+                train=True,
+            )
+            assert _is_compiled()
+
+
+def test_classes_of_images_of_dynamic_sizes() -> None:
+    def inputs(*shape: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.randn(shape, requires_grad=True), torch.randint(0, shape[1], (shape[0], *shape[2:]))
+
+    compare(F.cross_entropy, *inputs(3, 4, 5, 6), train=True, dynamic=True, calls=[inputs(2, 4, 7, 3)])
+    assert _is_compiled()
+
+
+def test_a_class_that_is_none() -> None:
+    torch._dynamo.reset()
+    target = torch.tensor([[[0, 1], [4, 2]]])
+    with pytest.raises(IndexError):
+        torch.compile(F.cross_entropy, backend="kerf")(torch.randn(1, 4, 2, 2), target)

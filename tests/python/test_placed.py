@@ -134,3 +134,26 @@ def test_roll_before_a_write() -> None:
     x, y = _values((6, 9)), _values((6, 9))
     assert torch.equal(torch.compile(function, backend="kerf")(x), function(y))
     assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_views_of_storages_that_are_results(dynamic: bool) -> None:
+    """A value and its as_strided view share memory, whatever the sizes are."""
+
+    def function(x: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        values = [x + n for n in range(4)]
+        return [
+            (values[0], values[0].as_strided((2, 2), (1, 2), 1)),
+            (values[1], values[1].as_strided((x.shape[0] - 1, x.shape[1]), (x.shape[1], 1), x.shape[1])),
+            (values[2], values[2].as_strided((x.numel() - 2, 3), (1, 1))),
+            (values[3], values[3].t().as_strided((x.shape[1], 2), (1, x.shape[1]))),
+        ]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="kerf", dynamic=dynamic)
+    for shape in ((4, 5), (6, 7), (9, 4)):
+        for value, view in compiled(torch.zeros(shape)):
+            before = view.clone()
+            value.add_(1)
+            assert torch.equal(view, before + 1)
+    _assert_compiled("as_strided")

@@ -1,8 +1,12 @@
 """linspace and arange, to the bit of eager's kernels where these do not depend on the vector width."""
 
+import math
+
 import kerf
 import pytest
 import torch
+import torch.nn.functional as F
+from compare import compare
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -32,3 +36,17 @@ def test_arange(dtype: torch.dtype) -> None:
         return [torch.arange(*bounds, dtype=dtype) for bounds in ranges]
 
     assert all(map(torch.equal, torch.compile(function, backend="kerf")(), function()))
+
+
+def test_ranges_of_sizes() -> None:
+    """Floating ranges between sizes, and sizes that are rounded quotients."""
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        h, w = x.shape
+        parts = math.ceil(h / 3), math.floor(w / 4), math.ceil((h - w) / 5)
+        steps = torch.arange(h, -w, -1.0), torch.arange(w, 0, -1, dtype=torch.bfloat16)
+        return F.pad(x, (0, parts[0] * 3 - h, parts[1], 0)) * parts[2], *steps
+
+    calls = [(torch.randn(8, 17),), (torch.randn(6, 5),)]
+    compare(function, torch.randn(13, 9), dynamic=True, calls=calls)
+    assert sum(len(c.externs) for c in kerf.compilations()) == 0

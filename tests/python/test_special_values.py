@@ -127,3 +127,36 @@ def test_means_of_rows_with_infinities(row: tuple[float, ...]) -> None:
 
 def test_bits_of_bool() -> None:
     compare(lambda x: (x > 0).view(torch.uint8) + 1, torch.tensor([1.0, -1.0]))
+
+
+def test_spread_of_numbers_whose_squares_overflow() -> None:
+    x = torch.randn(7, 33, generator=torch.Generator().manual_seed(0)) * 1e30
+    compare(lambda x: (x.std(), x.std(0), x.var(1), torch.std_mean(x, 1)), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_signs_of_equal_zeros(dtype: torch.dtype) -> None:
+    """Of two zeros that are equal the largest is the one that eager's loops keep; of maximum and minimum they
+    keep another in vectors than in the elements behind them."""
+    x = torch.tensor([0.0, -0.0, -0.0, 0.0, -1.0, -0.0, 0.0, -2.0]).repeat(4, 5).to(dtype)
+    y = x.roll(1, 1)
+    compare(lambda x, y: (x.fmax(y), x.fmin(y)), x, y)
+    compare(lambda x: [x.clamp(a, b) for a, b in ((0.0, None), (-0.0, 0.0), (None, 0.0), (None, -0.0))], x)
+    images = torch.stack([x, x.roll(1, 1), x.roll(2, 0).roll(3, 1)])[None]
+    for image in (images, images.contiguous(memory_format=torch.channels_last)):
+        compare(lambda x: [F.max_pool2d(x, k, s, p) for k, s, p in ((2, 2, 0), (3, 2, 1), (3, 1, 1))], image)
+        compare(lambda x: [F.adaptive_max_pool2d(x, n) for n in (1, 3, 4)], image)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_means_that_norms_save(value: float) -> None:
+    x = torch.randn(2, 6, 16)
+    x[0, 1, 2] = value
+
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        layer = torch.native_layer_norm(x, (16,), None, None, 1e-5)
+        group = torch.native_group_norm(x, None, None, 2, 6, 16, 2, 1e-5)
+        batch = torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)
+        return [*layer, *group, *batch]
+
+    compare(function, x)

@@ -1,6 +1,7 @@
 #pragma once
 // The expansions behind expand_composites, a file per family. Each appends the nodes of one composite over
 // `operands` and returns its results in the types that `results` say (strides are the caller's business).
+#include <limits>
 #include <vector>
 
 #include "graph/graph.h"
@@ -23,6 +24,11 @@ struct Composite {
     return builder.reshape(value.in(results[i].dtype), results[i].shape);
   }
 };
+
+// The mean that a norm saves as eager's running update leaves it: lost after an infinite element, as the deviation is.
+inline Term running_mean(const Term& mean, const Term& rstd) {
+  return where(isnan(rstd), std::numeric_limits<double>::quiet_NaN(), mean);
+}
 
 // Random numbers of one graph: one seed drawn when first asked for, and a counter that no two draws share.
 struct RandomState {

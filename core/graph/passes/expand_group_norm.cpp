@@ -49,7 +49,7 @@ Expanded expand_group_norm(const Composite& composite) {
   size_t next = 1;
   if (is_present(composite, 0)) y = y * of_channels(composite, composite.operands[next++], x);
   if (is_present(composite, 1)) y = y + of_channels(composite, composite.operands[next], x);
-  return {composite.result(0, y), composite.result(1, mean), composite.result(2, rstd)};
+  return {composite.result(0, y), composite.result(1, running_mean(mean, rstd)), composite.result(2, rstd)};
 }
 
 // grad, input, mean, rstd [, weight]: dinput, dweight, dbias, with the formulas of layer_norm

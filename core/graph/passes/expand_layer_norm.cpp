@@ -37,7 +37,8 @@ Expanded expand_layer_norm(const Composite& composite) {
   size_t next = 1;
   if (mask_of(composite)[0]) y = y * composite.operands[next++].in(x.dtype());
   if (mask_of(composite)[1]) y = y + composite.operands[next].in(x.dtype());
-  return {composite.result(0, y), composite.result(1, average), composite.result(2, rstd)};
+  return {composite.result(0, y), composite.result(1, running_mean(average, rstd)),
+          composite.result(2, rstd)};
 }
 
 // grad, input, mean, rstd [, weight]: dinput, dweight, dbias; a masked one is a 0-d zero that nobody reads.

@@ -1,0 +1,31 @@
+"""Floats that are computed from sizes take part in kernels as values."""
+
+import math
+
+import kerf
+import pytest
+import torch
+from compare import compare
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64], ids=str)
+def test_floats_of_sizes(dtype: torch.dtype) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        h, w = x.shape
+        products = x * (h**-0.5), x / math.sqrt(w), x + h * 0.37 - w / 3, x * x.new_ones(()).sum() * (h / w)
+        filled = x.new_full((3,), h * 2.5), torch.full((), h / w), torch.full_like(x, w**0.5 * 0.1)
+        return *products, *filled
+
+    def of_shape(*shape: int) -> torch.Tensor:
+        return (torch.randn(shape) * 4).to(dtype)
+
+    kerf.reset()
+    compare(function, of_shape(13, 9), dynamic=True, calls=[(of_shape(8, 17),), (of_shape(6, 5),)])
+    assert sum(len(c.externs) for c in kerf.compilations()) == 0
+
+
+def test_a_float_of_sizes_that_no_kernel_takes() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.clamp(max=x.shape[0] / 7) + torch.full((), math.atan(x.shape[1] * 0.5))
+
+    compare(function, torch.randn(13, 9), dynamic=True, calls=[(torch.randn(8, 17),)])
