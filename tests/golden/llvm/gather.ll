@@ -36,11 +36,11 @@ checked:
 i.loop:
   %i = phi i64 [ 0, %checked ], [ %i.next, %i.loop ]
   %index.1 = mul i64 24, %index
-  %index.2 = add i64 %i, %index.1
-  %at.1 = getelementptr float, ptr %w, i64 %index.2
-  %load.1 = load <16 x float>, ptr %at.1, align 4
-  %at.2 = getelementptr float, ptr %t, i64 %i
-  store <16 x float> %load.1, ptr %at.2, align 4
+  %at.1 = getelementptr float, ptr %w, i64 %i
+  %at.2 = getelementptr float, ptr %at.1, i64 %index.1
+  %load.1 = load <16 x float>, ptr %at.2, align 4
+  %at.3 = getelementptr float, ptr %t, i64 %i
+  store <16 x float> %load.1, ptr %at.3, align 4
   %i.next = add nsw i64 %i, 16
   %more = icmp slt i64 %i.next, 16
   br i1 %more, label %i.loop, label %i.done
@@ -54,12 +54,12 @@ i.tail.loop:
   %lane0 = insertelement <16 x i32> poison, i32 %rest.1, i32 0
   %splat = shufflevector <16 x i32> %lane0, <16 x i32> poison, <16 x i32> zeroinitializer
   %mask = icmp slt <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %splat
-  %index.3 = mul i64 24, %index
-  %index.4 = add i64 %i.tail, %index.3
-  %at.3 = getelementptr float, ptr %w, i64 %index.4
-  %load.2 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.3, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
-  %at.4 = getelementptr float, ptr %t, i64 %i.tail
-  call void @llvm.masked.store.v16f32.p0(<16 x float> %load.2, ptr %at.4, i32 4, <16 x i1> %mask)
+  %index.2 = mul i64 24, %index
+  %at.4 = getelementptr float, ptr %w, i64 %i.tail
+  %at.5 = getelementptr float, ptr %at.4, i64 %index.2
+  %load.2 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.5, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
+  %at.6 = getelementptr float, ptr %t, i64 %i.tail
+  call void @llvm.masked.store.v16f32.p0(<16 x float> %load.2, ptr %at.6, i32 4, <16 x i1> %mask)
   %i.tail.next = add nsw i64 %i.tail, 16
   %more.1 = icmp slt i64 %i.tail.next, 24
   br i1 %more.1, label %i.tail.loop, label %i.tail.done
@@ -67,16 +67,16 @@ i.tail.done:
   br label %k.loop
 k.loop:
   %k = phi i64 [ 0, %i.tail.done ], [ %k.next, %k.loop ]
-  %index.5 = mul i64 -1, %k
-  %index.6 = add i64 %index.5, 23
-  %at.5 = getelementptr float, ptr %t, i64 %index.6
-  %at.6 = getelementptr float, ptr %at.5, i64 -15
-  %load.3 = load <16 x float>, ptr %at.6, align 4
+  %index.3 = mul i64 -1, %k
+  %at.7 = getelementptr float, ptr %t, i64 %index.3
+  %at.8 = getelementptr float, ptr %at.7, i64 23
+  %at.9 = getelementptr float, ptr %at.8, i64 -15
+  %load.3 = load <16 x float>, ptr %at.9, align 4
   %reverse = shufflevector <16 x float> %load.3, <16 x float> poison, <16 x i32> <i32 15, i32 14, i32 13, i32 12, i32 11, i32 10, i32 9, i32 8, i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
-  %index.7 = mul i64 24, %grid
-  %index.8 = add i64 %k, %index.7
-  %at.7 = getelementptr float, ptr %y, i64 %index.8
-  store <16 x float> %reverse, ptr %at.7, align 4
+  %index.4 = mul i64 24, %grid
+  %at.10 = getelementptr float, ptr %y, i64 %index.4
+  %at.11 = getelementptr float, ptr %at.10, i64 %k
+  store <16 x float> %reverse, ptr %at.11, align 4
   %k.next = add nsw i64 %k, 16
   %more.2 = icmp slt i64 %k.next, 16
   br i1 %more.2, label %k.loop, label %k.done
@@ -90,17 +90,17 @@ k.tail.loop:
   %lane0.1 = insertelement <16 x i32> poison, i32 %rest.3, i32 0
   %splat.1 = shufflevector <16 x i32> %lane0.1, <16 x i32> poison, <16 x i32> zeroinitializer
   %mask.1 = icmp slt <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %splat.1
-  %index.9 = mul i64 -1, %k.tail
-  %index.10 = add i64 %index.9, 23
-  %at.8 = getelementptr float, ptr %t, i64 %index.10
-  %at.9 = getelementptr float, ptr %at.8, i64 -15
+  %index.5 = mul i64 -1, %k.tail
+  %at.12 = getelementptr float, ptr %t, i64 %index.5
+  %at.13 = getelementptr float, ptr %at.12, i64 23
+  %at.14 = getelementptr float, ptr %at.13, i64 -15
   %reverse.1 = shufflevector <16 x i1> %mask.1, <16 x i1> poison, <16 x i32> <i32 15, i32 14, i32 13, i32 12, i32 11, i32 10, i32 9, i32 8, i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
-  %load.4 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.9, i32 4, <16 x i1> %reverse.1, <16 x float> zeroinitializer)
+  %load.4 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.14, i32 4, <16 x i1> %reverse.1, <16 x float> zeroinitializer)
   %reverse.2 = shufflevector <16 x float> %load.4, <16 x float> poison, <16 x i32> <i32 15, i32 14, i32 13, i32 12, i32 11, i32 10, i32 9, i32 8, i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
-  %index.11 = mul i64 24, %grid
-  %index.12 = add i64 %k.tail, %index.11
-  %at.10 = getelementptr float, ptr %y, i64 %index.12
-  call void @llvm.masked.store.v16f32.p0(<16 x float> %reverse.2, ptr %at.10, i32 4, <16 x i1> %mask.1)
+  %index.6 = mul i64 24, %grid
+  %at.15 = getelementptr float, ptr %y, i64 %index.6
+  %at.16 = getelementptr float, ptr %at.15, i64 %k.tail
+  call void @llvm.masked.store.v16f32.p0(<16 x float> %reverse.2, ptr %at.16, i32 4, <16 x i1> %mask.1)
   %k.tail.next = add nsw i64 %k.tail, 16
   %more.3 = icmp slt i64 %k.tail.next, 24
   br i1 %more.3, label %k.tail.loop, label %k.tail.done

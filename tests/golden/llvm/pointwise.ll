@@ -20,11 +20,11 @@ grid.loop:
 i.loop:
   %i = phi i64 [ 0, %grid.loop ], [ %i.next, %i.loop ]
   %index = mul i64 %m, %grid
-  %index.1 = add i64 %index, %i
-  %at = getelementptr float, ptr %x, i64 %index.1
-  %load = load <16 x float>, ptr %at, align 4
-  %at.1 = getelementptr float, ptr %b, i64 %i
-  %load.1 = load <16 x float>, ptr %at.1, align 4
+  %at = getelementptr float, ptr %x, i64 %index
+  %at.1 = getelementptr float, ptr %at, i64 %i
+  %load = load <16 x float>, ptr %at.1, align 4
+  %at.2 = getelementptr float, ptr %b, i64 %i
+  %load.1 = load <16 x float>, ptr %at.2, align 4
   %mul = fmul <16 x float> %load, %load.1
   %word = bitcast <16 x float> %mul to <16 x i32>
   %upper = lshr <16 x i32> %word, splat (i32 16)
@@ -36,10 +36,10 @@ i.loop:
   %nan = fcmp uno <16 x float> %mul, %mul
   %bf16 = select <16 x i1> %nan, <16 x i32> %quiet, <16 x i32> %rounded.1
   %bf16.1 = trunc <16 x i32> %bf16 to <16 x i16>
-  %index.2 = mul i64 %m, %grid
-  %index.3 = add i64 %index.2, %i
-  %at.2 = getelementptr i16, ptr %y, i64 %index.3
-  store <16 x i16> %bf16.1, ptr %at.2, align 2
+  %index.1 = mul i64 %m, %grid
+  %at.3 = getelementptr i16, ptr %y, i64 %index.1
+  %at.4 = getelementptr i16, ptr %at.3, i64 %i
+  store <16 x i16> %bf16.1, ptr %at.4, align 2
   %i.next = add nsw i64 %i, 16
   %more = icmp slt i64 %i.next, %whole
   br i1 %more, label %i.loop, label %i.done
@@ -53,12 +53,12 @@ i.tail.loop:
   %lane0 = insertelement <16 x i32> poison, i32 %rest.1, i32 0
   %splat = shufflevector <16 x i32> %lane0, <16 x i32> poison, <16 x i32> zeroinitializer
   %mask = icmp slt <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %splat
-  %index.4 = mul i64 %m, %grid
-  %index.5 = add i64 %index.4, %i.tail
-  %at.3 = getelementptr float, ptr %x, i64 %index.5
-  %load.2 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.3, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
-  %at.4 = getelementptr float, ptr %b, i64 %i.tail
-  %load.3 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.4, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
+  %index.2 = mul i64 %m, %grid
+  %at.5 = getelementptr float, ptr %x, i64 %index.2
+  %at.6 = getelementptr float, ptr %at.5, i64 %i.tail
+  %load.2 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.6, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
+  %at.7 = getelementptr float, ptr %b, i64 %i.tail
+  %load.3 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.7, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
   %mul.1 = fmul <16 x float> %load.2, %load.3
   %word.1 = bitcast <16 x float> %mul.1 to <16 x i32>
   %upper.1 = lshr <16 x i32> %word.1, splat (i32 16)
@@ -70,10 +70,10 @@ i.tail.loop:
   %nan.1 = fcmp uno <16 x float> %mul.1, %mul.1
   %bf16.2 = select <16 x i1> %nan.1, <16 x i32> %quiet.1, <16 x i32> %rounded.3
   %bf16.3 = trunc <16 x i32> %bf16.2 to <16 x i16>
-  %index.6 = mul i64 %m, %grid
-  %index.7 = add i64 %index.6, %i.tail
-  %at.5 = getelementptr i16, ptr %y, i64 %index.7
-  call void @llvm.masked.store.v16i16.p0(<16 x i16> %bf16.3, ptr %at.5, i32 2, <16 x i1> %mask)
+  %index.3 = mul i64 %m, %grid
+  %at.8 = getelementptr i16, ptr %y, i64 %index.3
+  %at.9 = getelementptr i16, ptr %at.8, i64 %i.tail
+  call void @llvm.masked.store.v16i16.p0(<16 x i16> %bf16.3, ptr %at.9, i32 2, <16 x i1> %mask)
   %i.tail.next = add nsw i64 %i.tail, 16
   %more.1 = icmp slt i64 %i.tail.next, %m
   br i1 %more.1, label %i.tail.loop, label %i.tail.done

@@ -18,9 +18,9 @@ j.loop:
   %j = phi i64 [ 0, %grid.loop ], [ %j.next, %j.loop ]
   %acc = phi <16 x float> [ splat (float 0.0), %grid.loop ], [ %sum, %j.loop ]
   %index = mul i64 64, %grid
-  %index.1 = add i64 %index, %j
-  %at = getelementptr float, ptr %x, i64 %index.1
-  %load = load <16 x float>, ptr %at, align 4
+  %at = getelementptr float, ptr %x, i64 %index
+  %at.1 = getelementptr float, ptr %at, i64 %j
+  %load = load <16 x float>, ptr %at.1, align 4
   ; exp
   %olt = fcmp olt <16 x float> %load, splat (float -104.0)
   %clamped = select <16 x i1> %olt, <16 x float> splat (float -104.0), <16 x float> %load
@@ -55,8 +55,8 @@ j.done:
   %lane = extractelement <2 x float> %sum.3, i64 0
   %lane.1 = extractelement <2 x float> %sum.3, i64 1
   %sum.4 = fadd float %lane, %lane.1
-  %at.1 = getelementptr float, ptr %y, i64 %grid
-  store float %sum.4, ptr %at.1, align 4
+  %at.2 = getelementptr float, ptr %y, i64 %grid
+  store float %sum.4, ptr %at.2, align 4
   %grid.next = add nsw i64 %grid, 1
   %more.1 = icmp slt i64 %grid.next, %end
   br i1 %more.1, label %grid.loop, label %grid.done
