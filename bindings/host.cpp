@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "runtime/huge_pages.h"
 #include "torch_abi.h"
 
 namespace nb = nanobind;
@@ -175,8 +174,6 @@ runtime::HostTensor PythonHost::allocate(DType dtype, std::span<const int64_t> s
   DLTensor geometry;
   CHECK(view_tensor(tensor, geometry), "a tensor from empty_strided has no DLPack view");
   *data = geometry.data;
-  MemoryRange memory = range_of(geometry);
-  runtime::prefer_huge_pages(geometry.data, memory.end - memory.begin);
   return tensor;
 }
 
