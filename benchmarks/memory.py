@@ -6,7 +6,8 @@ Each backend runs in a process of its own with allocations.c preloaded, which co
 libraries alike: torch's allocator, Kerf's arenas, scratch of oneDNN. Blocks under 16 KiB are not counted.
 Counts are of a step when everything is compiled and warm, gradients are freed before it. The peak counts from
 the state before the first step, model and inputs in place, so that what a backend holds from step to step is
-in it; that is shown too. Saved for backward is what the forward pass leaves behind, with the loss alone held.
+in it; that is shown too. Saved for backward is what the forward pass leaves behind, with the loss alone held; memory
+that Kerf keeps from call to call counts there as far as a tensor uses it.
 """
 
 import ctypes
@@ -23,6 +24,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
+from kerf import _core as kerf_core
 from measure import COMPILE_ORDER, WARM_UP_STEPS, Contender
 from models import MODELS, build
 from rich.console import Console
@@ -54,12 +56,18 @@ def measure(backend: str, model: str, threads: int) -> dict[str, int]:
         contender.timed_step()
     contender.model.zero_grad()
     gc.collect()
-    start = heap.live()
+    start, start_unused = heap.live(), _unused_bytes()
     heap.reset_peak()
     loss = contender.loss(contender.call, contender.inputs)
-    saved = heap.live() - start
+    saved = heap.live() - start - (_unused_bytes() - start_unused)
     loss.backward()
     return {"peak": heap.peak() - before, "saved": saved, "held": start - before}
+
+
+def _unused_bytes() -> int:
+    """Of the memory that Kerf keeps from call to call, what no tensor and no call uses now."""
+    kept, used = kerf_core.kept_memory()
+    return kept - used
 
 
 def run_child(backend: str, model: str, threads: int, library: Path) -> dict[str, int] | None:

@@ -93,12 +93,11 @@ graph::Argument GraphBuilder::argument(nb::handle value) {
   return {size(value)};
 }
 
-graph::ValueId GraphBuilder::input(int position, nb::handle type_of_input, nb::handle strides) {
+graph::ValueId GraphBuilder::input(int position, nb::handle type_of_input, nb::handle strides, bool ends) {
   graph::ValueId value = builder_.input(position, type(type_of_input));
-  if (!strides.is_none()) {
-    auto& attributes = graph_.nodes[graph_.values[value].producer].attributes;
-    attributes.emplace_back(graph::Attr::strides, sizes(strides));
-  }
+  auto& attributes = graph_.nodes[graph_.values[value].producer].attributes;
+  if (!strides.is_none()) attributes.emplace_back(graph::Attr::strides, sizes(strides));
+  if (ends) attributes.emplace_back(graph::Attr::ends, true);
   return value;
 }
 
@@ -180,7 +179,7 @@ void bind_graph_builder(nb::module_& module) {
       .def("add_size", &GraphBuilder::add_size, nb::arg("name"), nb::arg("low").none(),
            nb::arg("high").none(), nb::arg("input"), nb::arg("dim"), nb::arg("hint") = nb::none())
       .def("input", &GraphBuilder::input, nb::arg("position"), nb::arg("type"),
-           nb::arg("strides").none() = nb::none())
+           nb::arg("strides").none() = nb::none(), nb::arg("ends") = false)
       .def("call", &GraphBuilder::call, nb::arg("op"), nb::arg("arguments"), nb::arg("keyword_only"),
            nb::arg("results"), nb::arg("source"), nb::arg("obstacle") = "")
       .def("call_python", &GraphBuilder::call_python, nb::arg("function"), nb::arg("arguments"),

@@ -35,7 +35,8 @@ class GraphBuilder {
   void add_size(const std::string& name, std::optional<int64_t> low, std::optional<int64_t> high, int input,
                 int dim, std::optional<int64_t> hint);
   // `strides` where the argument comes with others than eager's, which are those of the type.
-  graph::ValueId input(int position, nanobind::handle type, nanobind::handle strides);
+  // `ends`: nobody but the call holds the tensor.
+  graph::ValueId input(int position, nanobind::handle type, nanobind::handle strides, bool ends);
   // A call with an obstacle is not compiled, for that reason.
   std::vector<graph::ValueId> call(const std::string& op, nanobind::handle arguments,
                                    std::vector<std::string> keyword_only, nanobind::handle results,

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "runtime/block_memory.h"
+#include "runtime/shape_record.h"
 #include "torch_abi.h"
 
 namespace nb = nanobind;
@@ -21,13 +23,9 @@ struct MemoryRange {
 
 MemoryRange range_of(const void* data, int64_t item_bytes, std::span<const int64_t> shape,
                      std::span<const int64_t> strides) {
-  int64_t last = 0;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0) return {};
-    last += (shape[i] - 1) * strides[i];
-  }
   const char* begin = static_cast<const char*>(data);
-  return {begin, begin + (last + 1) * item_bytes};
+  int64_t elements = runtime::span_elements(shape, strides);
+  return elements == 0 ? MemoryRange{} : MemoryRange{begin, begin + elements * item_bytes};
 }
 
 std::span<const int64_t> shape_of(const DLTensor& tensor) {
@@ -45,6 +43,21 @@ MemoryRange range_of(const DLTensor& tensor) {
 
 bool has_geometry(const DLTensor& tensor, std::span<const int64_t> shape, std::span<const int64_t> strides) {
   return std::ranges::equal(shape_of(tensor), shape) && std::ranges::equal(strides_of(tensor), strides);
+}
+
+void release_block(void* data) { runtime::block_memory().give_back(data); }
+
+// A tensor whose memory is a block, which is kept for the next call when the tensor ends.
+PyObject* allocate_block(int64_t bytes, DType dtype, std::span<const int64_t> shape,
+                         std::span<const int64_t> strides, void** data) {
+  *data = runtime::block_memory().take(bytes);
+  try {
+    nb::gil_scoped_acquire gil;
+    return tensor_over(*data, dtype, shape, strides, &release_block);
+  } catch (...) {
+    release_block(*data);
+    throw;
+  }
 }
 
 // Builds the Python arguments of one extern call and remembers what memory they cover.
@@ -169,6 +182,8 @@ const ExternTable::Entry& ExternTable::entry(const target::ExternCall& call) con
 
 runtime::HostTensor PythonHost::allocate(DType dtype, std::span<const int64_t> shape,
                                          std::span<const int64_t> strides, void** data) {
+  const int64_t bytes = runtime::span_elements(shape, strides) * byte_size(dtype);
+  if (bytes >= runtime::kBlockBytes) return allocate_block(bytes, dtype, shape, strides, data);
   nb::gil_scoped_acquire gil;
   PyObject* tensor = empty_strided(dtype, shape, strides);
   DLTensor geometry;

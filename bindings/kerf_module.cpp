@@ -14,6 +14,7 @@
 #include "graph/parse.h"
 #include "graph_builder.h"
 #include "partition.h"
+#include "runtime/block_memory.h"
 #include "target/library_ops.h"
 
 namespace nb = nanobind;
@@ -138,6 +139,13 @@ void bind_compiled_graph(nb::module_& module) {
              nb::rv_policy::take_ownership);
   module.def("set_step_timing", &runtime::set_step_timing, nb::arg("on"),
              "Whether calls count the time of their steps.");
+  module.def(
+      "release_memory", [] { runtime::block_memory().trim(); },
+      "Gives the system what is kept for coming calls: memory of results and of large temporaries.");
+  module.def(
+      "kept_memory",
+      [] { return std::pair(runtime::block_memory().held_bytes(), runtime::block_memory().used_bytes()); },
+      "Bytes of memory for results and large temporaries: (kept, of those in use).");
   module.def("environment_key", &driver::environment_key, nb::arg("options"),
              "What a compile depends on besides its graph.");
   module.def("load", &load, nb::arg("key"), nb::arg("options"), nb::arg("name"), nb::arg("arguments"),
@@ -178,6 +186,7 @@ void bind_passes(nb::module_& module) {
 NB_MODULE(_core, module) {
   // Compiled graphs that live until the interpreter ends (a compiled function at module level) are no leaks.
   nb::set_leak_warnings(false);
+  runtime::block_memory();  // a process that forks while this is made would leave its child a lock
   register_errors();
   bind_graph_builder(module);
   bind_partition(module);

@@ -92,11 +92,16 @@ nb::object integer_tuple(std::span<const int64_t> values) {
   return tuple;
 }
 
-// The managed tensor that torch keeps for a tensor over foreign memory; torch calls `release` with the tensor's end.
-struct Borrowed {
+// The managed tensor that torch keeps for a tensor over foreign memory; torch calls `end` with the tensor's end, on any
+// thread and without the GIL.
+struct Foreign {
   DLManagedTensorVersioned managed{};
   std::vector<int64_t> geometry;  // shape, then strides
-  static void release(DLManagedTensorVersioned* self) { delete static_cast<Borrowed*>(self->manager_ctx); }
+  ReleaseMemory release = nullptr;
+  static void end(DLManagedTensorVersioned* self) {
+    std::unique_ptr<Foreign> foreign(static_cast<Foreign*>(self->manager_ctx));
+    if (foreign->release) foreign->release(self->dl_tensor.data);
+  }
 };
 
 }  // namespace
@@ -158,25 +163,26 @@ PyObject* without_lazy_bits(PyObject* tensor) {
 }
 
 PyObject* tensor_over(void* data, DType dtype, std::span<const int64_t> shape,
-                      std::span<const int64_t> strides) {
+                      std::span<const int64_t> strides, ReleaseMemory release) {
   CHECK(shape.size() == strides.size(), "{} sizes, {} strides", shape.size(), strides.size());
   const DTypeInfo& row = info(dtype);
-  auto borrowed = std::make_unique<Borrowed>();
-  borrowed->geometry.assign(shape.begin(), shape.end());
-  borrowed->geometry.insert(borrowed->geometry.end(), strides.begin(), strides.end());
-  DLManagedTensorVersioned& managed = borrowed->managed;
+  auto foreign = std::make_unique<Foreign>();
+  foreign->geometry.assign(shape.begin(), shape.end());
+  foreign->geometry.insert(foreign->geometry.end(), strides.begin(), strides.end());
+  foreign->release = release;
+  DLManagedTensorVersioned& managed = foreign->managed;
   managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-  managed.manager_ctx = borrowed.get();
-  managed.deleter = &Borrowed::release;
+  managed.manager_ctx = foreign.get();
+  managed.deleter = &Foreign::end;
   managed.dl_tensor.data = data;
   managed.dl_tensor.device = {kDLCPU, 0};
   managed.dl_tensor.ndim = static_cast<int32_t>(shape.size());
   managed.dl_tensor.dtype = {static_cast<uint8_t>(row.dlpack_code), static_cast<uint8_t>(row.dlpack_bits), 1};
-  managed.dl_tensor.shape = borrowed->geometry.data();
-  managed.dl_tensor.strides = borrowed->geometry.data() + shape.size();
+  managed.dl_tensor.shape = foreign->geometry.data();
+  managed.dl_tensor.strides = foreign->geometry.data() + shape.size();
   void* result = nullptr;
   if (abi().dlpack->managed_tensor_to_py_object_no_sync(&managed, &result) != 0) throw nb::python_error();
-  borrowed.release();  // now torch's
+  foreign.release();  // now torch's
   return static_cast<PyObject*>(result);
 }
 

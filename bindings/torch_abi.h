@@ -39,9 +39,14 @@ PyObject* alias_of(nanobind::object tensor);
 // The tensor itself, or a copy without lazy conjugation and negation.
 PyObject* without_lazy_bits(PyObject* tensor);
 
-// A tensor over memory that the caller owns and keeps alive as long as the tensor lives.
+// Takes memory back when the last tensor over it ends: on any thread, without the GIL.
+using ReleaseMemory = void (*)(void* data);
+
+// A tensor over memory that is not torch's. Without `release` the caller keeps the memory alive as long as the tensor
+// lives; with it the memory belongs to the tensor (also if this throws, then to the caller). It cannot grow: torch
+// raises an error where its storage would have to be resized.
 PyObject* tensor_over(void* data, DType dtype, std::span<const int64_t> shape,
-                      std::span<const int64_t> strides);
+                      std::span<const int64_t> strides, ReleaseMemory release = nullptr);
 
 // The Python object of a torch enum value: torch.float32, torch.strided, torch.device("cpu").
 PyObject* torch_constant(const target::TorchConstant& constant);

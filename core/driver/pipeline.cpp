@@ -3,6 +3,7 @@
 
 #include "graph/passes/passes.h"
 #include "lower/lower.h"
+#include "sched/order_steps.h"
 #include "sched/schedule_program.h"
 #include "sched/split_folds.h"
 
@@ -35,7 +36,9 @@ loop::Program make_program(const graph::Graph& graph, Stages& stages) {
   loop::Program program = stages.run("lower", "lower", [&] { return lower::lower(graph); });
   // Before grouping, so that each half of a fold is merged with what it belongs to.
   program = stages.run("schedule", "split_folds", [&] { return sched::split_folds(program); });
-  return stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program); });
+  program = stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program); });
+  // What is in one kernel is settled, so that lives are known.
+  return stages.run("schedule", "order_steps", [&] { return sched::order_steps(program); });
 }
 
 loop::Program schedule_program(const loop::Program& program, const target::CpuTarget& target,

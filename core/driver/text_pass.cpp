@@ -19,6 +19,7 @@
 #include "loop/verify_program.h"
 #include "lower/lower.h"
 #include "runtime/plan_text.h"
+#include "sched/order_steps.h"
 #include "sched/schedule_program.h"
 #include "sched/split_folds.h"
 
@@ -158,6 +159,8 @@ constexpr TextPass kPasses[] = {
     // program
     {"split_folds", "long folds with few results in two stages", on_program<split_large_folds>},
     {"fuse_kernels", "merge kernels on common axes", on_program<fuse>},
+    {"order_steps", "delay steps whose results only the caller reads, for less memory at once",
+     on_program<sched::order_steps>},
     {"schedule_kernels", "choose and apply schedules", on_program<schedule_for_default_target>},
     // kernel, or each kernel of a program
     {"renumber", "canonical numbers", on_kernels<loop::renumber>},

@@ -111,7 +111,7 @@ class Verifier {
     std::istringstream names{std::string(info(node.op).attributes)};
     for (std::string name; names >> name;) wanted.insert(attr_from_text(name).value());
     for (const auto& [attr, value] : node.attributes) {
-      bool is_optional = node.op == Op::input && attr == Attr::strides;
+      bool is_optional = node.op == Op::input && (attr == Attr::strides || attr == Attr::ends);
       if (!wanted.erase(attr) && !is_optional)
         error("attributes", "{} does not belong here or is there twice", to_text(attr));
       if (!is_of_kind(node.op, attr, value)) error("attributes", "{} is of the wrong kind", to_text(attr));

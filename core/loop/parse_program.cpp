@@ -57,6 +57,7 @@ class ProgramParser {
     if (lexer_.accept("input")) {
       buffer.kind = BufferKind::input;
       buffer.input_index = reader_.index();
+      buffer.ends = lexer_.accept("ends");
     } else if (lexer_.accept("output")) {
       buffer.kind = BufferKind::output;
     } else {

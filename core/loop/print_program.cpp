@@ -31,7 +31,9 @@ std::string buffer_text(BufferIndex index, const ProgramBuffer& buffer) {
   std::string text = fmt::format("  buffer %{} {}: {}[{}] ", index, target::quoted(buffer.name),
                                  to_text(buffer.dtype), sym::to_text(buffer.elements));
   switch (buffer.kind) {
-    case BufferKind::input: text += fmt::format("input {}", buffer.input_index); break;
+    case BufferKind::input:
+      text += fmt::format("input {}{}", buffer.input_index, buffer.ends ? " ends" : "");
+      break;
     case BufferKind::temp: text += "temp"; break;
     case BufferKind::output: text += "output"; break;
   }

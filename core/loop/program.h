@@ -25,6 +25,7 @@ struct ProgramBuffer {
   sym::Expr elements;  // addressable elements from the data pointer
   BufferKind kind = BufferKind::temp;
   int input_index = -1;            // kind input
+  bool ends = false;               // kind input: its memory is free after its last use
   bool written_by_extern = false;  // memory is adopted from the extern's result, never planned into an arena
 };
 

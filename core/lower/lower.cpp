@@ -24,7 +24,8 @@ void lower_input(Lowering& lowering, const graph::Node& node) {
                                            .dtype = type.dtype,
                                            .elements = elements,
                                            .kind = loop::BufferKind::input,
-                                           .input_index = static_cast<int>(index)},
+                                           .input_index = static_cast<int>(index),
+                                           .ends = node.find(Attr::ends) != nullptr},
                                           dense ? type.shape : std::vector{elements});
   lowering.input_buffers[node.results[0]] = buffer;
   lowering.places[node.results[0]] = Strided{buffer, strides, lowering.context.constant(0)};

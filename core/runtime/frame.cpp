@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "runtime/block_memory.h"
 #include "runtime/launch.h"
 #include "runtime/lifetimes.h"
 
@@ -26,8 +27,9 @@ std::vector<StepMemory> step_memory(const Plan& plan) {
   for (BufferIndex i = 0; i < plan.buffers.size(); ++i) {
     const PlanBuffer& buffer = plan.buffers[i];
     if (!is_used(buffer)) continue;
-    if (buffer.storage == Storage::output) result[buffer.first_step].allocate.push_back(i);
-    if (buffer.storage == Storage::adopted) result[buffer.last_step].release.push_back(i);
+    const bool is_temporary = buffer.storage == Storage::arena;
+    if (is_temporary || buffer.storage == Storage::output) result[buffer.first_step].allocate.push_back(i);
+    if (is_temporary || buffer.storage == Storage::adopted) result[buffer.last_step].release.push_back(i);
     if (buffer.storage == Storage::input) result[buffer.last_step].drop.push_back(i);
   }
   return result;
@@ -89,7 +91,7 @@ void Frame::bind(std::span<const CallInput> inputs, void* arena) {
       const TensorRef& tensor = inputs[static_cast<size_t>(buffer.input_index)].tensor;
       memory_.pointers[i] = tensor.data;
       memory_.owners[i] = tensor.host;
-    } else if (buffer.storage == Storage::arena) {
+    } else if (buffer.storage == Storage::arena && record_->blocks[i] == 0) {
       memory_.pointers[i] = static_cast<char*>(arena) + record_->arena.offsets[i];
     }
   }
@@ -98,7 +100,7 @@ void Frame::bind(std::span<const CallInput> inputs, void* arena) {
 void Frame::run_steps(Host& host, std::span<const CallInput> inputs, std::span<const StepMemory> memory,
                       StepTimes* times) {
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
-    for (BufferIndex buffer : memory[i].allocate) allocate_output(host, buffer);
+    for (BufferIndex buffer : memory[i].allocate) allocate(host, buffer);
     if (times)
       times->measure(i, [&] { run_step(host, i); });
     else
@@ -106,7 +108,7 @@ void Frame::run_steps(Host& host, std::span<const CallInput> inputs, std::span<c
     for (BufferIndex buffer : memory[i].release) release(host, buffer);
     for (BufferIndex buffer : memory[i].drop) drop_input(host, inputs, buffer);
   }
-  for (BufferIndex buffer : memory.back().allocate) allocate_output(host, buffer);
+  for (BufferIndex buffer : memory.back().allocate) allocate(host, buffer);
 }
 
 void Frame::run_step(Host& host, size_t index) {
@@ -122,13 +124,21 @@ void Frame::launch(const LaunchStep& step, const LaunchShape& shape) {
   run_launch(plan_.artifacts[step.artifact], step, shape, launch_pointers_.data());
 }
 
-void Frame::allocate_output(Host& host, BufferIndex buffer) {
+void Frame::allocate(Host& host, BufferIndex buffer) {
+  if (plan_.buffers[buffer].storage == Storage::arena) {
+    if (int64_t bytes = record_->blocks[buffer]) memory_.pointers[buffer] = block_memory().take(bytes);
+    return;
+  }
   const Geometry& geometry = record_->owners[buffer];
   memory_.owners[buffer] =
       host.allocate(plan_.buffers[buffer].dtype, geometry.shape, geometry.strides, &memory_.pointers[buffer]);
 }
 
 void Frame::release(Host& host, BufferIndex buffer) {
+  if (record_->blocks[buffer] > 0) {
+    block_memory().give_back(std::exchange(memory_.pointers[buffer], nullptr));
+    return;
+  }
   HostTensor tensor = std::exchange(memory_.owners[buffer], nullptr);
   if (tensor && owns_tensor(plan_.buffers[buffer])) host.release(tensor);
 }

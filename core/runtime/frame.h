@@ -12,8 +12,8 @@ namespace kerf::runtime {
 
 // What of a Plan does not depend on sizes: when memory is asked for and given back.
 struct StepMemory {
-  std::vector<BufferIndex> allocate;  // output buffers that this step is the first to use
-  std::vector<BufferIndex> release;   // adopted buffers that this step is the last to use
+  std::vector<BufferIndex> allocate;  // outputs and temporaries that this step is the first to use
+  std::vector<BufferIndex> release;   // adopted buffers and temporaries that this step is the last to use
   std::vector<BufferIndex> drop;      // inputs that this step is the last to use
 };
 
@@ -39,7 +39,7 @@ class Frame {
                  StepTimes* times);
   void run_step(Host& host, size_t index);
   void launch(const LaunchStep& step, const LaunchShape& shape);
-  void allocate_output(Host& host, BufferIndex buffer);
+  void allocate(Host& host, BufferIndex buffer);
   void release(Host& host, BufferIndex buffer);
   void drop_input(Host& host, std::span<const CallInput> inputs, BufferIndex buffer);
   void collect_outputs(Host& host, std::span<const CallInput> inputs, std::vector<CallOutput>& outputs);

@@ -1,81 +1,15 @@
 #include "runtime/memory.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
-#include <numeric>
-#include <set>
 
 #include "base/check.h"
+#include "runtime/free_ranges.h"
 
 namespace kerf::runtime {
 
 namespace {
 
 constexpr int64_t kPage = 4096;
-
-// The free ranges of a block that grows at its end. No two of them touch.
-class FreeRanges {
- public:
-  int64_t take(int64_t bytes) {
-    auto fit = by_size_.lower_bound({bytes, 0});
-    if (fit == by_size_.end()) return grow(bytes);
-    auto [size, offset] = *fit;
-    erase(by_offset_.find(offset));
-    if (size > bytes) insert(offset + bytes, size - bytes);
-    return offset;
-  }
-
-  void give_back(int64_t offset, int64_t bytes) {
-    auto next = by_offset_.lower_bound(offset);
-    if (next != by_offset_.end() && offset + bytes == next->first) {
-      bytes += next->second;
-      next = erase(next);
-    }
-    if (next != by_offset_.begin()) {
-      auto previous = std::prev(next);
-      if (previous->first + previous->second == offset) {
-        offset = previous->first;
-        bytes += previous->second;
-        erase(previous);
-      }
-    }
-    insert(offset, bytes);
-  }
-
-  int64_t end() const { return end_; }
-
- private:
-  using ByOffset = std::map<int64_t, int64_t>;
-
-  // A free range at the end is too small, else it would have been taken: it is extended.
-  int64_t grow(int64_t bytes) {
-    int64_t offset = end_;
-    if (!by_offset_.empty()) {
-      auto last = std::prev(by_offset_.end());
-      if (last->first + last->second == end_) {
-        offset = last->first;
-        erase(last);
-      }
-    }
-    end_ = offset + bytes;
-    return offset;
-  }
-
-  void insert(int64_t offset, int64_t bytes) {
-    by_offset_.emplace(offset, bytes);
-    by_size_.emplace(bytes, offset);
-  }
-
-  ByOffset::iterator erase(ByOffset::iterator range) {
-    by_size_.erase({range->second, range->first});
-    return by_offset_.erase(range);
-  }
-
-  ByOffset by_offset_;
-  std::set<std::pair<int64_t, int64_t>> by_size_;
-  int64_t end_ = 0;
-};
 
 }  // namespace
 

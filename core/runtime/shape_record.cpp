@@ -1,24 +1,16 @@
 #include "runtime/shape_record.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
+#include "runtime/block_memory.h"
 #include "runtime/lifetimes.h"
 #include "runtime/plan_walk.h"
 
 namespace kerf::runtime {
 
 namespace {
-
-// Elements from the first to the last that the geometry reaches.
-int64_t span_elements(const Geometry& geometry) {
-  int64_t last = 0;
-  for (size_t i = 0; i < geometry.shape.size(); ++i) {
-    if (geometry.shape[i] == 0) return 0;
-    last += (geometry.shape[i] - 1) * geometry.strides[i];
-  }
-  return last + 1;
-}
 
 bool is_returned(const PlanBuffer& buffer) {
   return buffer.storage == Storage::output || buffer.storage == Storage::adopted;
@@ -38,6 +30,15 @@ int64_t most_alive(std::span<const BufferLife> buffers, size_t step_count) {
 }
 
 }  // namespace
+
+int64_t span_elements(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  int64_t last = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) return 0;
+    last += (shape[i] - 1) * strides[i];
+  }
+  return last + 1;
+}
 
 int64_t element_count(std::span<const int64_t> shape) {
   int64_t count = 1;
@@ -186,9 +187,9 @@ void ShapeEvaluator::evaluate_outputs(const Values& values, ShapeRecord& record)
     if (buffer.storage != Storage::output) continue;
     const OutputShape& output = record.outputs[static_cast<size_t>(buffer.output_index)];
     int64_t elements = values.of(buffer.elements);
-    bool covers = output.offset == 0 && span_elements(output.geometry) >= elements;
+    bool covers =
+        output.offset == 0 && span_elements(output.geometry.shape, output.geometry.strides) >= elements;
     record.owners[i] = covers ? output.geometry : Geometry{{elements}, {1}};
-    record.peak_bytes += elements * byte_size(buffer.dtype);
   }
   std::vector<bool> taken(plan_.buffers.size());
   for (size_t i = 0; i < plan_.outputs.size(); ++i) {
@@ -204,8 +205,9 @@ void ShapeEvaluator::evaluate_outputs(const Values& values, ShapeRecord& record)
 }
 
 void ShapeEvaluator::plan_memory(const Values& values, ShapeRecord& record) const {
-  std::vector<BufferLife> lives, adopted;
+  std::vector<BufferLife> lives, single;
   lives.reserve(plan_.buffers.size());
+  record.blocks.assign(plan_.buffers.size(), 0);
   for (const PlanBuffer& buffer : plan_.buffers) {
     auto life = [&](Storage storage) -> BufferLife {
       bool counts = buffer.storage == storage && is_used(buffer);
@@ -213,10 +215,14 @@ void ShapeEvaluator::plan_memory(const Values& values, ShapeRecord& record) cons
       return {bytes, buffer.first_step, buffer.last_step};
     };
     lives.push_back(life(Storage::arena));
-    if (buffer.storage == Storage::adopted) adopted.push_back(life(Storage::adopted));
+    if (lives.back().bytes >= kBlockBytes) {
+      record.blocks[lives.size() - 1] = lives.back().bytes;
+      single.push_back(std::exchange(lives.back(), {}));
+    }
+    if (is_returned(buffer)) single.push_back(life(buffer.storage));
   }
   record.arena = plan_arena(lives);
-  record.peak_bytes += record.arena.bytes + most_alive(adopted, plan_.steps.size());
+  record.peak_bytes = record.arena.bytes + most_alive(single, plan_.steps.size());
 }
 
 }  // namespace kerf::runtime

@@ -24,6 +24,9 @@ struct Geometry {
 
 int64_t element_count(std::span<const int64_t> shape);
 
+// Elements from the first to the last that the geometry reaches.
+int64_t span_elements(std::span<const int64_t> shape, std::span<const int64_t> strides);
+
 // Whether a tensor of this geometry lies where the expected one would: strides of dimensions of size 1, and all
 // strides of a tensor without elements, are free.
 bool same_layout(const Geometry& expected, std::span<const int64_t> shape, std::span<const int64_t> strides);
@@ -59,8 +62,10 @@ struct ShapeRecord {
   // By buffer: geometry of the host tensor that owns an output or adopted buffer. An output buffer is allocated as
   // the output that it becomes, or flat when that output does not cover it.
   std::vector<Geometry> owners;
-  ArenaLayout arena;       // offsets by buffer
-  int64_t peak_bytes = 0;  // arena, outputs, and the most of what is adopted
+  ArenaLayout arena;  // offsets by buffer
+  // By buffer: the bytes of a temporary that has a block of its own (block_memory.h), 0 for all others.
+  std::vector<int64_t> blocks;
+  int64_t peak_bytes = 0;  // the arena, and the most that lives outside it at one step
 };
 
 // Compiles the expressions of a Plan once. `evaluate` may be called from several threads.

@@ -216,12 +216,13 @@ def compilations() -> list[Compilation]:
 
 
 def reset() -> None:
-    """Forgets compilations and partitions; compiled functions keep working."""
+    """Forgets compilations and partitions, and gives memory kept for coming calls back; compiled functions keep working."""
     global _graph_count
     with _lock:
         _compilations.clear()
         _partitions.clear()
         _graph_count = 0
+    _core.release_memory()
 
 
 # Log and dumps

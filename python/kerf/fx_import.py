@@ -168,10 +168,10 @@ class _Importer:
             self.arguments.append(_core.ArgumentKind.integer if is_integer else _core.ArgumentKind.ignored)
             return value
         self.arguments.append(_argument_kind(value, node))
-        return self.input(value, position)
+        return self.input(value, position, node.meta.get("kerf_ends", False))
 
-    def input(self, tensor: torch.Tensor, position: int) -> Any:
-        value = self.builder.input(position, self.type_of(tensor), self.strides.get(position))
+    def input(self, tensor: torch.Tensor, position: int, ends: bool = False) -> Any:
+        value = self.builder.input(position, self.type_of(tensor), self.strides.get(position), ends)
         self.passed[value] = position
         return value
 

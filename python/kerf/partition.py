@@ -83,6 +83,9 @@ def _cut(
     forward, backward = _split(joint, tensors, sizes, num_fwd_outputs)
     if any(is_random(node.target) and is_repeated(node) for node in repeated):
         forward, backward = partitioners.functionalize_rng_ops(joint, forward, backward, len(sizes))
+    saved = {node.name for node in tensors if node.op != "placeholder"}
+    for node in backward.graph.find_nodes(op="placeholder"):
+        node.meta["kerf_ends"] = node.name in saved
     repeat_late(backward)
     return (forward, backward), cut.kept_bytes
 

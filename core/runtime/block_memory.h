@@ -1,0 +1,101 @@
+#pragma once
+// Memory for large blocks: results that the user gets, and temporaries of a call that are worth a life of their own.
+//
+// A new page costs about as much as writing it several times, and a program calls its graphs again and again with the
+// same sizes. So blocks lie in segments that stay when they are empty: what one call gave back, the next one takes, and
+// gradients land where the activations were. A block of 1 MiB and more has a segment of its own, which later serves
+// blocks of nearly its size; smaller ones share segments, and are joined with free neighbours when they come back.
+//
+// What is held is bounded by what was needed at once. A new segment that would lead beyond the most bytes that were ever
+// in use, and a tenth, is made only if the block fits nowhere else, in parts of larger segments too; then empty segments
+// go first, those empty for longest. A segment that stays empty for kIdleTime goes with a later block.
+//
+// Simulated on traces of training steps of seven models: 1.04 to 1.19 of the bytes in use at their peak are held, and 0 to 7 %
+// of what a step asks for are new pages. Always the smallest range that fits, in shared segments: 1.1 to 1.5 held. Never a
+// part of a larger segment: a third of all pages are new.
+//
+// Thread-safe. Blocks may outlive the interpreter (a tensor in a static variable), so the process's object is never
+// destroyed.
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "runtime/free_ranges.h"
+
+namespace kerf::runtime {
+
+// Smaller temporaries are planned into one arena and smaller results come from the host: for them malloc's own lists
+// suffice.
+inline constexpr int64_t kBlockBytes = int64_t{1} << 17;
+
+class BlockMemory {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kIdleTime{10};
+
+  BlockMemory() = default;
+  BlockMemory(const BlockMemory&) = delete;
+  BlockMemory& operator=(const BlockMemory&) = delete;
+  ~BlockMemory();
+
+  // `bytes` > 0, aligned to 64, uninitialised. Throws RuntimeError when the system has no memory.
+  void* take(int64_t bytes);
+  // Null is ignored.
+  void give_back(void* data);
+  // Gives all empty segments to the system.
+  void trim();
+
+  int64_t held_bytes() const;
+  int64_t used_bytes() const;
+
+  // For tests of idle segments.
+  void set_clock(std::function<Clock::time_point()> now) { now_ = std::move(now); }
+
+  // Held by the thread that forks, so that the child finds the lists whole.
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  struct Segment {
+    void* memory = nullptr;  // of malloc
+    char* begin = nullptr;   // of the first range
+    int64_t bytes = 0;
+    bool is_shared = false;  // made for small blocks
+    int64_t used_bytes = 0;
+    Clock::time_point empty_since;
+    FreeRanges ranges;
+  };
+  struct Block {
+    Segment* segment;
+    int64_t bytes;
+  };
+
+  Segment* shared_segment(int64_t bytes);
+  Segment* empty_segment(int64_t bytes);
+  Segment* any_segment(int64_t bytes);
+  Segment* add_segment(int64_t size, bool is_shared, int64_t most_held);
+  void remove_empty_until(int64_t held_bytes);
+  void remove_idle();
+  void remove(Segment* segment);
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Segment>> segments_;
+  std::set<std::pair<int64_t, Segment*>> empty_;  // those made for one block, by size
+  std::map<void*, Block> blocks_;                 // in use
+  int64_t held_bytes_ = 0;
+  int64_t used_bytes_ = 0;
+  int64_t most_used_bytes_ = 0;
+  int64_t segments_made_ = 0;
+  Clock::time_point idle_checked_{};
+  std::function<Clock::time_point()> now_ = &Clock::now;
+};
+
+// The process's.
+BlockMemory& block_memory();
+
+}  // namespace kerf::runtime
