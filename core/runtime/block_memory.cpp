@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-constexpr int64_t kOwnSegmentBytes = int64_t{1} << 20;
-constexpr int64_t kSharedSegmentBytes = int64_t{4} << 20;
+constexpr int64_t kOwnSegmentBytes = int64_t{1} << 18;
+constexpr int64_t kSharedSegmentBytes = int64_t{2} << 20;
 constexpr int64_t kSizeUnit = int64_t{1} << 16;
 
 // Segments begin at different distances from a page start, for the reason that kArenaSpacing names.

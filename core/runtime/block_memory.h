@@ -3,14 +3,14 @@
 //
 // A new page costs about as much as writing it several times, and a program calls its graphs again and again with the
 // same sizes. So blocks lie in segments that stay when they are empty: what one call gave back, the next one takes, and
-// gradients land where the activations were. A block of 1 MiB and more has a segment of its own, which later serves
+// gradients land where the activations were. A block of 256 KiB and more has a segment of its own, which later serves
 // blocks of nearly its size; smaller ones share segments, and are joined with free neighbours when they come back.
 //
 // What is held is bounded by what was needed at once. A new segment that would lead beyond the most bytes that were ever
 // in use, and a tenth, is made only if the block fits nowhere else, in parts of larger segments too; then empty segments
 // go first, those empty for longest. A segment that stays empty for kIdleTime goes with a later block.
 //
-// Simulated on traces of training steps of seven models: 1.04 to 1.19 of the bytes in use at their peak are held, and 0 to 7 %
+// Simulated on traces of training steps of seven models: 1.05 to 1.2 of the bytes in use at their peak are held, and 0 to 7 %
 // of what a step asks for are new pages. Always the smallest range that fits, in shared segments: 1.1 to 1.5 held. Never a
 // part of a larger segment: a third of all pages are new.
 //

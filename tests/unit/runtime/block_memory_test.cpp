@@ -47,10 +47,10 @@ TEST_CASE("a block that came back is the next one of its size") {
 TEST_CASE("neighbours that come back in any order make room for a larger block") {
   BlockMemory memory;
   std::vector<void*> blocks;
-  for (int i = 0; i < 12; ++i) blocks.push_back(memory.take(kMiB / 4));
+  for (int i = 0; i < 12; ++i) blocks.push_back(memory.take(kMiB / 8));
   const int64_t held = memory.held_bytes();
   for (size_t i : {3, 1, 2}) memory.give_back(blocks[i]);
-  void* large = memory.take(3 * kMiB / 4);
+  void* large = memory.take(3 * kMiB / 8);
   CHECK(large == blocks[1]);
   CHECK(memory.held_bytes() == held);
   memory.give_back(large);
