@@ -6,8 +6,8 @@ Each backend runs in a process of its own with allocations.c preloaded, which co
 libraries alike: torch's allocator, Kerf's arenas, scratch of oneDNN. Blocks under 16 KiB are not counted.
 Counts are of a step when everything is compiled and warm, gradients are freed before it. The peak counts from
 the state before the first step, model and inputs in place, so that what a backend holds from step to step is
-in it; that is shown too. Saved for backward is what the forward pass leaves behind, with the loss alone held; memory
-that Kerf keeps from call to call counts there as far as a tensor uses it.
+in it; that is shown too. Saved for backward is what the forward pass leaves behind, with the loss alone held;
+memory that Kerf keeps from call to call counts there as far as a tensor uses it.
 """
 
 import ctypes
