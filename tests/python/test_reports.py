@@ -304,7 +304,7 @@ def _failing(function, *inputs, **options) -> BaseException:
 
 def _every_input_is_the_first(monkeypatch) -> str:
     real = fx_import._Importer.input
-    monkeypatch.setattr(fx_import._Importer, "input", lambda self, tensor, _, ends: real(self, tensor, 0, ends))
+    monkeypatch.setattr(fx_import._Importer, "input", lambda self, x, _, ends: real(self, x, 0, ends))
     return "in pass import"
 
 
