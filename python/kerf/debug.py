@@ -216,7 +216,7 @@ def compilations() -> list[Compilation]:
 
 
 def reset() -> None:
-    """Forgets compilations and partitions and frees memory kept for coming calls; compiled functions keep working."""
+    """Forgets compilations and partitions, frees memory kept for coming calls; compiled functions go on working."""
     global _graph_count
     with _lock:
         _compilations.clear()
