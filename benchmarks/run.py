@@ -224,7 +224,9 @@ def main(
     rows = measure_all(jobs, limit, console)
     report(rows, console)
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps({"rounds": rounds, "threads": threads, "autocast": autocast, "rows": rows}, indent=1))
+    output.write_text(
+        json.dumps({"rounds": rounds, "threads": threads, "autocast": autocast, "rows": rows}, indent=1)
+    )
     console.print(f"written to {output}")
     if not all(row["backends"].get("kerf", {"right": True}).get("right") for row in rows):
         raise typer.Exit(1)
