@@ -99,9 +99,11 @@ class Matcher {
 
   bool match_masked(const Node& node, size_t scores, const Shape& shape) {
     ValueId mask = node.operands[1 - scores];
-    if (graph_.type(node.operands[scores]).shape != shape || !fits(graph_.type(mask).shape)) return false;
+    bool zeros = is_zeros(mask);
+    if (graph_.type(node.operands[scores]).shape != shape || !(zeros || fits(graph_.type(mask).shape)))
+      return false;
     Attention before = found_;
-    if (!is_zeros(mask)) found_.masks.push_back(mask);
+    if (!zeros) found_.masks.push_back(mask);
     if (match_scores(node.operands[scores], shape, false)) return true;
     found_ = std::move(before);
     return false;
