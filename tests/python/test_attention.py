@@ -190,6 +190,15 @@ def test_few_keys(dtype):
     assert FLASH not in externs()
 
 
+@pytest.mark.parametrize("sizes", [(2, 400, 0, 16), (2, 0, 3, 16), (0, 400, 3, 16), (2, 400, 3, 0)])
+def test_nothing(sizes):
+    """Without heads or rows the library would divide by zero."""
+    kerf.reset()
+    with torch.no_grad():
+        compare(by_division, *(torch.randn(sizes).transpose(1, 2) for _ in range(3)))
+    assert FLASH not in externs()
+
+
 def test_training_keeps_its_pieces():
     torch.manual_seed(0)
     kerf.reset()

@@ -10,6 +10,7 @@
 // library a row of zeros and a log of sums that is zero; where one is +inf, half precision gives zeros too. Such rows
 // are made NaN again: the log of sums is not finite, or the mask hides the whole row, or that log is zero and the
 // scores may have left the range of f32.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -152,11 +153,19 @@ class Matcher {
     for (ValueId mask : found_.masks)
       if (compute_dtype(graph_.type(mask).dtype) != DType::f32) return false;
     const Shape& query = graph_.type(found_.query).shape;
+    if (may_be_empty(found_.scores) || may_be_empty(query)) return false;
     const Shape& value = graph_.type(found_.value).shape;
     sym::Expr keys = found_.scores[3];
     return query[2] == value[2] &&
            target::prefers_library_attention(
                dtype, keys.is_constant() ? std::optional(keys.constant()) : std::nullopt);
+  }
+
+  // The library divides by the numbers of heads and rows.
+  bool may_be_empty(const Shape& shape) const {
+    sym::Facts facts = facts_of(graph_);
+    return std::ranges::any_of(shape,
+                               [&](sym::Expr size) { return sym::range_of(size, facts).lo.value_or(0) < 1; });
   }
 
   const Graph& graph_;
