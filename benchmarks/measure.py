@@ -42,14 +42,16 @@ class Job:
     backends: list[str]
     rounds: int
     threads: int
+    autocast: bool = False
 
 
 class Contender:
     """One backend with its own copy of the model."""
 
-    def __init__(self, backend: str, workload: Workload, mode: str) -> None:
+    def __init__(self, backend: str, workload: Workload, mode: str, autocast: bool = False) -> None:
         self.backend = backend
         self.mode = mode
+        self.autocast = autocast
         self.model = copy.deepcopy(workload.model).train(mode == "train")
         self.inputs, self.loss = workload.inputs, workload.loss
         self.call = self.model if backend in ("eager", "referee") else compiled_by(backend, self.model)
@@ -62,11 +64,15 @@ class Contender:
     def step(self) -> torch.Tensor:
         """Training: the loss, with gradients left in the model. Inference: all results in one vector."""
         if self.mode == "infer":
-            with torch.no_grad():
+            with torch.no_grad(), self.precision():
                 return _flat(self.call(**self.inputs))
-        loss = self.loss(self.call, self.inputs)
+        with self.precision():
+            loss = self.loss(self.call, self.inputs)
         loss.backward()
         return loss.detach()
+
+    def precision(self) -> torch.autocast:
+        return torch.autocast("cpu", torch.bfloat16, enabled=self.autocast)
 
     def timed_step(self) -> float:
         self.model.zero_grad()
@@ -193,13 +199,13 @@ def measure(job: Job) -> dict[str, Any]:
     torch.set_num_threads(job.threads)
     workload = build(MODELS[job.model])
     referee = Contender("referee", workload, job.mode).observe()
-    eager = Contender("eager", workload, job.mode).observe()
+    eager = Contender("eager", workload, job.mode, job.autocast).observe()
     answers, running = {}, []
     for backend in sorted(job.backends, key=COMPILE_ORDER.index):
         try:
             if backend != "eager":
                 warm_up(backend)
-            contender = Contender(backend, workload, job.mode)
+            contender = Contender(backend, workload, job.mode, job.autocast)
             start(contender)
             # Judged from the initial state: running statistics have moved.
             contender.model.load_state_dict(workload.model.state_dict())

@@ -209,6 +209,7 @@ def main(
         int, typer.Option(min=0, help="Timed steps of each backend; 0 checks numbers only.")
     ] = 30,
     threads: Annotated[int, typer.Option(min=1)] = 2,
+    autocast: Annotated[bool, typer.Option(help="Steps under autocast to bfloat16.")] = False,
     limit: Annotated[float, typer.Option(help="Seconds for one model in one mode.")] = TIME_LIMIT,
     output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("build/bench.json"),
 ) -> None:
@@ -219,11 +220,13 @@ def main(
     if Backend.inductor in backend and not shutil.which(os.environ.get("CXX", "g++")):
         console.print("TorchInductor is left out: it needs g++ (or CXX), and there is none")
         backends.remove("inductor")
-    jobs = [Job(name.value, m.value, backends, rounds, threads) for name in model for m in mode]
+    jobs = [Job(name.value, m.value, backends, rounds, threads, autocast) for name in model for m in mode]
     rows = measure_all(jobs, limit, console)
     report(rows, console)
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps({"rounds": rounds, "threads": threads, "rows": rows}, indent=1))
+    output.write_text(
+        json.dumps({"rounds": rounds, "threads": threads, "autocast": autocast, "rows": rows}, indent=1)
+    )
     console.print(f"written to {output}")
     if not all(row["backends"].get("kerf", {"right": True}).get("right") for row in rows):
         raise typer.Exit(1)

@@ -22,6 +22,7 @@ graph::Graph optimize_graph(const graph::Graph& input, Stages& stages) {
   // Views of views become one before equal nodes are looked for, so that two spellings of one view are equal.
   graph = run("simplify_views", graph::simplify_views, graph);
   graph = run("eliminate_common_nodes", graph::eliminate_common_nodes, graph);
+  graph = run("recognize_attention", graph::recognize_attention, graph);
   // Everything that wants composites whole (recognition, partition, routing) stands before this line.
   graph = run("expand_composites", graph::expand_composites, graph);
   // Gradients of embeddings are scatters only now.

@@ -146,6 +146,8 @@ constexpr TextPass kPasses[] = {
     {"canonicalize_axes", "ranges and accesses on canonical axes", axis::canonicalize_text},
     // graph
     {"import_externals", "externals that have a lowering become nodes", on_graph<graph::import_externals>},
+    {"recognize_attention", "attention that a model writes out becomes the library's",
+     on_graph<graph::recognize_attention>},
     {"join_added_scatters", "rows added into zeros join a sum", on_graph<graph::join_added_scatters>},
     {"remove_dead_nodes", "drop what nothing reads", on_graph<graph::remove_dead_nodes>},
     {"eliminate_common_nodes", "compute equal values once", on_graph<graph::eliminate_common_nodes>},

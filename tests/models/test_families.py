@@ -145,7 +145,9 @@ FAMILIES: dict[str, Callable[[], Workload]] = {
 }
 
 
-def _train(workload: Workload, backend: str | None, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+def _train(
+    workload: Workload, backend: str | None, dtype: torch.dtype, autocast: bool = False
+) -> dict[str, torch.Tensor]:
     """Both losses, and the gradients of the first step."""
     model = copy.deepcopy(workload.model).to(dtype)
     inputs = {k: v.to(dtype) if v.is_floating_point() else v for k, v in workload.inputs.items()}
@@ -154,7 +156,8 @@ def _train(workload: Workload, backend: str | None, dtype: torch.dtype) -> dict[
     seen = {}
     for step in range(2):
         optimizer.zero_grad()
-        loss = workload.loss(call, inputs)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            loss = workload.loss(call, inputs)
         loss.backward()
         seen[f"loss {step}"] = loss.detach()
         if step == 0:
@@ -172,3 +175,12 @@ def test_train(family):
     kinds = [c.kind for c in kerf.compilations()]
     assert kinds == ["forward", "backward"]
     assert all(c.kernels for c in kerf.compilations())
+
+
+@pytest.mark.parametrize("family", ["llama", "vit", "deberta", "unet"])
+def test_train_under_autocast(family):
+    """Products and convolutions in bf16, norms of several kinds in f32."""
+    workload = build(FAMILIES[family])
+    eager = _train(workload, None, torch.float32, autocast=True)
+    ours = _train(workload, "kerf", torch.float32, autocast=True)
+    assert_close(ours, [eager], _train(workload, None, torch.float64))

@@ -1,5 +1,7 @@
 """Batch norm, pooling and resampling against eager: results, gradients, running statistics and geometry."""
 
+import copy
+
 import compare
 import kerf
 import pytest
@@ -377,3 +379,29 @@ def test_cumulative(dtype: torch.dtype, dim: int) -> None:
 
 def test_cumulative_of_one_number() -> None:
     compare.compare(lambda x: x.cumsum(0), torch.tensor(2.5))
+
+
+class _RmsNorm(nn.Module):
+    """As transformers has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(0.5, 2.0, 64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.weight * wide.to(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("norm", [nn.RMSNorm(64), _RmsNorm()], ids=["torch", "transformers"])
+def test_rms_norm_is_one_kernel(norm: nn.Module, dtype: torch.dtype) -> None:
+    """It comes in pieces; docs/decisions/0027 rests on what becomes of them: one kernel, and in the backward
+    pass one more that joins the parts of column sums. Only the input and a number a row are kept.
+    """
+    kerf.reset()
+    x = _randn(256, 64, dtype=dtype)
+    compare.compare(copy.deepcopy(norm).to(dtype), x, train=True)
+    assert [c.kernels for c in kerf.compilations()] == [1, 2]
+    assert [p.kept_bytes for p in kerf.partitions()] == [256 * 64 * dtype.itemsize + 256 * 4]

@@ -21,6 +21,9 @@ Graph eliminate_common_nodes(const Graph& graph);
 // (the library takes strides).
 Graph simplify_views(const Graph& graph);
 
+// Attention that a model writes out becomes the library's, where nobody keeps the probabilities.
+Graph recognize_attention(const Graph& graph);
+
 // Every composite becomes pointwise, reduce, view and gather nodes, computed in f32 (f64 for f64) with one
 // rounding at the end, in the formulation that eager's kernels use. Composites that the target routes to a
 // library become externs.
