@@ -216,7 +216,7 @@ def compilations() -> list[Compilation]:
 
 
 def reset() -> None:
-    """Forgets compilations and partitions, frees memory kept for coming calls; compiled functions go on working."""
+    """Forgets compilations and partitions, frees memory kept for calls; compiled functions keep working."""
     global _graph_count
     with _lock:
         _compilations.clear()
