@@ -139,6 +139,7 @@ _GEOMETRIES: dict[torch._ops.OpOverload, Callable[..., torch.Tensor]] = {
     torch.ops.aten.binary_cross_entropy.default: _like_first,
     torch.ops.aten.copysign.Tensor: _like_operands,
     torch.ops.aten.xlogy.Tensor: _like_operands,
+    torch.ops.aten.special_xlog1py.default: _like_operands,
     torch.ops.aten.floor_divide.default: _like_operands,
 }
 
