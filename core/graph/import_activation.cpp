@@ -4,6 +4,7 @@
 // numbers unrounded, and rounded once.
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "graph/import_call.h"
 
@@ -309,12 +310,28 @@ Imported import_logit(const ImportCall& call) {
   return rounded(call, log(x / (1.0 - x)));
 }
 
-// self * log(other), 0 where self is 0 and other no NaN.
+// xlogy, xlog1py: self * log(other) or self * log1p(other), 0 where self is 0 and other no NaN.
 Imported import_xlogy(const ImportCall& call) {
   DType dtype = compute_dtype(call.result().dtype);
   Term x = call.operand(0, dtype), y = call.operand(1, dtype);
-  Term product = where(equal(x, 0.0), 0.0, x * log(y));
+  Term product = where(equal(x, 0.0), 0.0, x * apply(call.row.scalar, y));
   return rounded(call, where(isnan(y), kNaN, product));
+}
+
+// special_entr: -self * log(self), 0 at zeros of both signs.
+Imported import_entr(const ImportCall& call) {
+  Term x = computing(call, 0);
+  Term inside = where(equal(x, 0.0), 0.0, -x * log(x));
+  return rounded(call, where(less(x, 0.0), -std::numeric_limits<double>::infinity(), inside));
+}
+
+// deg2rad, rad2deg: self * `number`
+Imported import_scaled(const ImportCall& call) { return rounded(call, computing(call, 0) * call.row.number); }
+
+// sin(pi * self) / (pi * self), 1 at zeros of both signs.
+Imported import_sinc(const ImportCall& call) {
+  Term x = computing(call, 0), angle = x * std::numbers::pi;
+  return rounded(call, where(equal(x, 0.0), 1.0, apply(ops::ScalarOp::sin, angle) / angle));
 }
 
 // self, values: 0 below zero, 1 above, values at zero.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <numbers>
 #include <unordered_map>
 #include <unordered_set>
 

@@ -130,6 +130,7 @@ _GEOMETRIES: dict[torch._ops.OpOverload, Callable[..., torch.Tensor]] = {
     torch.ops.aten._native_batch_norm_legit.no_stats: _CHANNELS,
     torch.ops.aten._native_batch_norm_legit_no_training.default: _CHANNELS,
     torch.ops.aten.native_batch_norm_backward.default: functools.partial(_in_memory_format, 1),
+    torch.ops.aten.native_group_norm.default: _CHANNELS,
     torch.ops.aten.roll.default: _CHANNELS,
     torch.ops.aten.channel_shuffle.default: _CHANNELS,
     torch.ops.aten.max_unpool2d.default: _CHANNELS,
@@ -139,6 +140,7 @@ _GEOMETRIES: dict[torch._ops.OpOverload, Callable[..., torch.Tensor]] = {
     torch.ops.aten.binary_cross_entropy.default: _like_first,
     torch.ops.aten.copysign.Tensor: _like_operands,
     torch.ops.aten.xlogy.Tensor: _like_operands,
+    torch.ops.aten.special_xlog1py.default: _like_operands,
     torch.ops.aten.floor_divide.default: _like_operands,
 }
 

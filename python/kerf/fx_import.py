@@ -44,6 +44,9 @@ _SIZE_STATEMENTS = {
     torch.ops.aten.sym_constrain_range_for_size.default,
 }
 
+# Steps without a result that raise where values are not as they must be.
+_ASSERTIONS = {torch.ops.aten._assert_async.msg}
+
 
 class CannotImport(KerfError):
     """The graph has something that no step of a plan can express; it runs as torch runs it."""
@@ -203,6 +206,8 @@ class _Importer:
             return self.assign(node)
         if node.target in _SIZE_STATEMENTS:
             return None
+        if node.target in _ASSERTIONS:
+            return self.build(node, []) and None
         if str(node.target).startswith("aten.quantize_"):
             raise CannotImport("a quantised tensor, which tracing takes for one of floats")
         if node.target is _AS_STRIDED_SCATTER:

@@ -165,6 +165,22 @@ def test_index_error_is_both_of_eagers():
         assert isinstance(caught.value, kind)
 
 
+def test_assertions_about_values_are_steps():
+    """F.one_hot asserts that its labels fit; a step without a result that everything else goes around."""
+
+    def function(labels, w):
+        return (F.one_hot(labels, 5).float() @ w).exp().sum()
+
+    compiled = torch.compile(function, backend="kerf")
+    labels, w = torch.tensor([1, 4]), torch.rand(5, 3, requires_grad=True)
+    kerf.reset()
+    torch.testing.assert_close(compiled(labels, w), function(labels, w))
+    assert all(record.kernels for record in kerf.compilations())
+    for bad, text in ((5, "smaller than num_classes"), (-1, "non-negative")):
+        with pytest.raises(RuntimeError, match=text):
+            compiled(torch.tensor([1, bad]), w)
+
+
 def test_integer_division_by_zero():
     compiled = torch.compile(lambda x, y: x // y + 1, backend="kerf")
     with pytest.raises(RuntimeError, match="(?i)division"):

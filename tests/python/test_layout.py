@@ -116,6 +116,7 @@ def test_batch_norms_of_transposed_operands(training: bool, dynamic: bool) -> No
 STRIDED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "copysign": torch.copysign,
     "xlogy": torch.xlogy,
+    "xlog1py": torch.special.xlog1py,
     "floor_divide": torch.floor_divide,
     "isin": lambda x, y: torch.isin(x, y[0, 0]),
     "roll": lambda x, y: x.roll(1, 1),

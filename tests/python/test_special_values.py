@@ -16,7 +16,7 @@ from compare import compare
 NAMES = """
     acos acosh asin asinh atan atanh cos cosh erf erfc erfinv exp exp2 expm1 lgamma log log10 log1p
     log2 neg abs reciprocal rsqrt sigmoid sign sgn sin sinh sqrt tan tanh floor ceil round trunc
-    frac square relu logit nan_to_num sinc deg2rad digamma
+    frac square relu logit nan_to_num sinc deg2rad rad2deg digamma
 """
 ACTIVATIONS = """
     silu gelu mish softplus hardswish hardsigmoid elu selu celu leaky_relu logsigmoid tanhshrink
@@ -32,6 +32,10 @@ OPERATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = (
         "gelu by tanh": lambda x: F.gelu(x, approximate="tanh"),
         "logit(eps)": lambda x: torch.logit(x, 0.1),
         "threshold": lambda x: F.threshold(x, 0.1, 2.0),
+        "entr": torch.special.entr,
+        "xlogy": lambda x: torch.xlogy(x.nan_to_num(1.5, 2.5, 0.0), x),
+        "xlog1py": lambda x: torch.special.xlog1py(x.nan_to_num(1.5, 2.5, 0.0), x),
+        "0 log(1 + x)": lambda x: torch.special.xlog1py(0.0, x),
         "fmod": lambda x: torch.fmod(x, 1.5),
         "remainder": lambda x: torch.remainder(x, 1.5),
         "reciprocals of sin": lambda x: 1 / torch.sin(x),
