@@ -53,7 +53,7 @@ struct Found {
   double value;
   int64_t index;
 };
-Found find(ReduceOp op, DType dtype, const std::vector<double>& values, bool backwards) {
+Found found(ReduceOp op, DType dtype, const std::vector<double>& values, bool backwards) {
   Scalar best = identity(op, dtype);
   int64_t best_index = INT64_MAX;
   for (size_t step = 0; step < values.size(); ++step) {
@@ -67,7 +67,7 @@ Found find(ReduceOp op, DType dtype, const std::vector<double>& values, bool bac
 }
 
 int64_t index_fold(ReduceOp op, DType dtype, const std::vector<double>& values, bool backwards) {
-  return find(op, dtype, values, backwards).index;
+  return found(op, dtype, values, backwards).index;
 }
 
 TEST_CASE("argmin and argmax give the first extremum or the first NaN, in any order of folding") {
@@ -93,12 +93,12 @@ TEST_CASE("argmin and argmax give the first extremum or the first NaN, in any or
 TEST_CASE("first_min and first_max give the value that argmin and argmax point at") {
   for (bool backwards : {false, true}) {
     for (double zero : {0.0, -0.0}) {
-      CHECK(same(find(ReduceOp::first_max, DType::f32, {-1, zero, -zero, zero, -2}, backwards).value, zero));
-      CHECK(same(find(ReduceOp::first_min, DType::f64, {1, zero, -zero, 2}, backwards).value, zero));
+      CHECK(same(found(ReduceOp::first_max, DType::f32, {-1, zero, -zero, zero, -2}, backwards).value, zero));
+      CHECK(same(found(ReduceOp::first_min, DType::f64, {1, zero, -zero, 2}, backwards).value, zero));
     }
-    CHECK(same(find(ReduceOp::first_max, DType::f32, {1, kNan, 5}, backwards).value, kNan));
-    CHECK_EQ(find(ReduceOp::first_min, DType::u8, {7, 3, 200}, backwards).value, 3);
-    CHECK_EQ(find(ReduceOp::first_max, DType::f32, {}, backwards).value, -kInf);
+    CHECK(same(found(ReduceOp::first_max, DType::f32, {1, kNan, 5}, backwards).value, kNan));
+    CHECK_EQ(found(ReduceOp::first_min, DType::u8, {7, 3, 200}, backwards).value, 3);
+    CHECK_EQ(found(ReduceOp::first_max, DType::f32, {}, backwards).value, -kInf);
   }
 }
 
