@@ -1,6 +1,9 @@
 #include "call.h"
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "graph/strides.h"
 #include "torch_abi.h"
 
 namespace nb = nanobind;
@@ -40,15 +43,10 @@ class Outputs {
   std::vector<runtime::CallOutput> outputs_;
 };
 
-// Of fixed sizes only; not if row-major as well.
+// Images of fixed sizes only; not if row-major as well.
 bool is_channels_last(const target::TensorView& view) {
-  auto is = [](sym::Expr e, int64_t value) { return e.is_constant(value); };
-  if (view.shape.size() != 4) return false;
-  for (sym::Expr extent : view.shape)
-    if (!extent.is_constant()) return false;
-  int64_t c = view.shape[1].constant(), h = view.shape[2].constant(), w = view.shape[3].constant();
-  return c > 1 && h * w > 1 && is(view.strides[0], c * h * w) && is(view.strides[1], 1) &&
-         is(view.strides[2], w * c) && is(view.strides[3], c);
+  bool fixed = std::ranges::all_of(view.shape, [](sym::Expr e) { return e.is_constant(); });
+  return view.shape.size() == 4 && fixed && graph::is_channels_last(view.shape, view.strides, {});
 }
 
 }  // namespace

@@ -153,17 +153,6 @@ std::vector<ValueId> Builder::external(const std::string& name, std::vector<Valu
 
 ValueId Builder::assign(ValueId input, ValueId value) { return node(Op::assign, {input, value}, {}, {})[0]; }
 
-std::vector<sym::Expr> contiguous_strides(sym::Context& context, std::span<const sym::Expr> shape) {
-  std::vector<sym::Expr> strides(shape.size());
-  sym::Expr stride = context.constant(1);
-  for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    // As torch counts: an empty dimension does not make the outer strides zero.
-    stride = shape[i].is_constant(0) ? stride : stride * shape[i];
-  }
-  return strides;
-}
-
 std::vector<sym::Expr> broadcast_shapes(std::span<const std::vector<sym::Expr>> shapes,
                                         sym::Context& context) {
   Graph without_facts{.context = &context};

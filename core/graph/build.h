@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "graph/graph.h"
+#include "graph/strides.h"
 
 namespace kerf::graph {
 
@@ -60,7 +61,6 @@ class Builder {
   std::unordered_map<std::string, SourceId> source_ids_;
 };
 
-std::vector<sym::Expr> contiguous_strides(sym::Context& context, std::span<const sym::Expr> shape);
 // The common shape of broadcast operands; CHECKs that they broadcast. Sizes are compared as expressions.
 std::vector<sym::Expr> broadcast_shapes(std::span<const std::vector<sym::Expr>> shapes,
                                         sym::Context& context);

@@ -64,6 +64,17 @@ bool ImportCall::boolean(size_t i) const {
 
 bool ImportCall::boolean(size_t i, bool if_absent) const { return is_none(i) ? if_absent : boolean(i); }
 
+std::vector<int64_t> ImportCall::mask(size_t i) const {
+  std::vector<int64_t> flags;
+  for (const Argument& item : as<ArgumentList>(*this, i, "a list"))
+    flags.push_back(scalar_of(item, DType::i64).i);
+  return flags;
+}
+
+ValueId ImportCall::zeros(size_t i) const {
+  return builder.full(result(i).shape, Scalar::of(result(i).dtype, 0));
+}
+
 double ImportCall::number(size_t i) const { return scalar_of(argument(i), DType::f64).f; }
 
 bool ImportCall::is_symbolic(size_t i) const {

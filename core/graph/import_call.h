@@ -42,7 +42,8 @@ struct ImportCall {
   int64_t integer(size_t i) const;
   bool boolean(size_t i) const;
   bool boolean(size_t i, bool if_absent) const;
-  double number(size_t i) const;  // a Python number that is not symbolic
+  std::vector<int64_t> mask(size_t i) const;  // a list of flags, as 0 and 1
+  double number(size_t i) const;              // a Python number that is not symbolic
   bool is_symbolic(size_t i) const;
   const std::string& string(size_t i) const;
 
@@ -55,6 +56,7 @@ struct ImportCall {
   std::vector<int64_t> dims(size_t i, size_t rank) const;
 
   const TensorType& result(size_t i = 0) const { return call.results[i]; }
+  ValueId zeros(size_t i) const;  // result `i`, which nobody looks at
   sym::Context& context() const { return builder.context(); }
   sym::Facts facts() const { return facts_of(builder.graph()); }
   sym::Expr constant(int64_t value) const { return context().constant(value); }

@@ -75,9 +75,7 @@ Imported import_layer_norm_backward(const ImportCall& call) {
   Term grad = call.tensor(0), x = call.tensor(1), mean = call.tensor(3), rstd = call.tensor(4);
   std::vector<ValueId> operands = {grad, x, mean, rstd};
   append_present(call, {5}, operands);
-  std::vector<int64_t> mask;
-  for (const Argument& wanted : std::get<ArgumentList>(call.argument(7).value))
-    mask.push_back(scalar_of(wanted, DType::i64).i);
+  std::vector<int64_t> mask = call.mask(7);
   std::vector<TensorType> results = call.call.results;
   for (size_t i = 0; i < results.size(); ++i)
     if (!mask[i]) results[i] = {.dtype = x.dtype(), .shape = {}, .strides = {}};

@@ -84,10 +84,6 @@ bool are_disjoint(const Patches& patches, size_t stride) {
   return true;
 }
 
-ValueId zeros_like_result(const ImportCall& call, size_t i) {
-  return call.builder.full(call.result(i).shape, Scalar::of(call.result(i).dtype, 0));
-}
-
 }  // namespace
 
 // input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
@@ -116,11 +112,11 @@ Imported import_convolution_backward(const ImportCall& call) {
   if (grad.dtype() != input.dtype() || !are_disjoint(patches, 4))
     return decline("windows that overlap or leave gaps");
   Term rows = patches.pixels(grad);
+  std::vector<int64_t> wanted = call.mask(10);
   std::vector<ValueId> results;
   for (size_t i = 0; i < 3; ++i) {
-    bool wanted = scalar_of(std::get<ArgumentList>(call.argument(10).value).at(i), DType::i64).i != 0;
-    if (!wanted)
-      results.push_back(zeros_like_result(call, i));
+    if (!wanted.at(i))
+      results.push_back(call.zeros(i));
     else if (i == 0)
       results.push_back(patches.from_patches(patches.product(rows, patches.matrix(weight))));
     else if (i == 1)

@@ -63,17 +63,14 @@ Imported inference(const ImportCall& call, double eps) {
   if (!takes_dtypes(call, operands)) return decline("parameters of another dtype than the input");
   std::vector<ValueId> results = call.builder.node(Op::batch_norm_inference, operands,
                                                    {{Attr::eps, eps}, {Attr::output_mask, present}}, {});
-  for (size_t i = 1; i < call.call.results.size(); ++i)
-    results.push_back(call.builder.full(call.result(i).shape, Scalar::of(call.result(i).dtype, 0)));
+  for (size_t i = 1; i < call.call.results.size(); ++i) results.push_back(call.zeros(i));
   return results;
 }
 
 // The backward node over grad, input, statistics [, weight]; argument `mask` says which of its results are wanted.
 Imported gradients(const ImportCall& call, const Operands& operands, size_t mask,
                    std::pair<Attr, AttrValue> attribute) {
-  Dims wanted;
-  for (const Argument& flag : std::get<ArgumentList>(call.argument(mask).value))
-    wanted.push_back(scalar_of(flag, DType::i64).i);
+  Dims wanted = call.mask(mask);
   std::vector<TensorType> types = call.call.results;
   for (size_t i = 0; i < types.size(); ++i)
     if (!wanted[i]) types[i] = {.dtype = call.tensor(1).dtype(), .shape = {}, .strides = {}};

@@ -19,8 +19,8 @@ Dims all_dims(size_t rank) {
 
 // Reducing a bool: the largest is `any`, the smallest `all`.
 ReduceOp boolean_form(ReduceOp op) {
-  if (op == ReduceOp::max) return ReduceOp::any;
-  if (op == ReduceOp::min) return ReduceOp::all;
+  if (op == ReduceOp::max || op == ReduceOp::first_max) return ReduceOp::any;
+  if (op == ReduceOp::min || op == ReduceOp::first_min) return ReduceOp::all;
   return op;
 }
 
@@ -87,7 +87,7 @@ Imported import_mean(const ImportCall& call) {
 Imported import_extremum_dim(const ImportCall& call) {
   Term x = call.tensor(0);
   Dims dims = x.type().rank() ? Dims{call.dim(1, x.type().rank())} : Dims{};
-  bool keepdim = call.boolean(2, false), largest = call.row.reduce == ReduceOp::max;
+  bool keepdim = call.boolean(2, false), largest = ops::seeks_largest(call.row.reduce);
   Term values = reduced(call.row.reduce, x.computing(), dims, keepdim).in(x.dtype());
   Term indices = position(call, largest ? ReduceOp::argmax : ReduceOp::argmin, x, dims, keepdim);
   return std::vector<ValueId>{values, indices};

@@ -66,22 +66,12 @@ struct Resampled {
   bool is_constant() const { return in.is_constant() && out.is_constant(); }
 };
 
-// Whether all of the tensor is laid out with its channels last.
-bool is_channels_last(const ImportCall& call, const TensorType& type) {
-  Shape order = {type.shape[0]};
-  order.insert(order.end(), type.shape.begin() + 2, type.shape.end());
-  order.push_back(type.shape[1]);
-  Shape strides = contiguous_strides(call.context(), order);
-  strides.insert(strides.begin() + 1, strides.back());
-  strides.pop_back();
-  return strides == type.strides;
-}
-
 // Which of eager's forward kernels copy and halve: that of planes, and of volumes with more than 3 channels last.
 // All backward kernels do.
 bool halves_forward(const ImportCall& call, const TensorType& in) {
   if (call.row.number == 3)
-    return sym::provably_less(call.constant(3), in.shape[1], call.facts()) && is_channels_last(call, in);
+    return sym::provably_less(call.constant(3), in.shape[1], call.facts()) &&
+           is_channels_last(in.shape, in.strides, call.facts());
   return call.row.number == 2;
 }
 

@@ -140,7 +140,7 @@ class Inference {
       return wrong("reduce {} does not take {}", ops::to_text(op), kerf::to_text(dtype));
     if (!ascending(dims(), rank(0)))
       return wrong("dims are not dimensions of the operand in ascending order");
-    if (ops::info(op).index_result && dims().size() != 1) return wrong("{} takes one dim", ops::to_text(op));
+    if (ops::info(op).index_result && dims().empty()) return wrong("{} over no dims", ops::to_text(op));
     return one(ops::info(op).index_result ? DType::i64 : dtype,
                indexed_shape(operand(0).shape, dims(), {}, 0));
   }

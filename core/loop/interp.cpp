@@ -16,7 +16,7 @@ namespace {
 // One element of a fold: the accumulator of a reduction part. Sums of floats are kept in f64 and rounded once, at the end.
 struct Accumulator {
   Scalar value;
-  int64_t index = std::numeric_limits<int64_t>::max();  // argmin, argmax
+  int64_t index = std::numeric_limits<int64_t>::max();  // where the fold has one
 };
 
 bool sums_in_f64(const Reduction& part, DType dtype) {
@@ -174,7 +174,7 @@ class Interpreter {
     const Scalar& value = values_[part.yields[0]];
     if (sums_in_f64(part, value.dtype)) {
       total.value.f += value.f;
-    } else if (!ops::info(part.op).index_result) {
+    } else if (!ops::info(part.op).has_index()) {
       total.value = ops::combine(part.op, total.value, value);
     } else if (int64_t index = values_[part.yields[1]].i;
                ops::replaces(part.op, value, index, total.value, total.index)) {

@@ -376,7 +376,7 @@ class Verifier {
     bool arithmetic = part.op == ops::ReduceOp::sum || part.op == ops::ReduceOp::prod;
     if (is_half(dtype) || (row.boolean && dtype != DType::b1) || (arithmetic && dtype == DType::b1))
       error("reduces", "{} over {}", row.text, to_text(dtype));
-    if (row.yields == 2 && kernel_.values[part.yields[1]].dtype != DType::i64)
+    if (row.has_index() && kernel_.values[part.yields[1]].dtype != DType::i64)
       error("reduces", "the index that {} yields is not i64", row.text);
     DType result = row.index_result ? DType::i64 : dtype;
     if (kernel_.values[part.result].dtype != result)

@@ -13,7 +13,7 @@ using graph::Attr;
 // The strides that a 4-d tensor of a channels-last call has.
 std::vector<sym::Expr> strides_in_call(Lowering& lowering, const graph::TensorType& type,
                                        bool channels_last) {
-  return channels_last && type.rank() == 4 ? channels_last_strides(lowering.context, type.shape)
+  return channels_last && type.rank() == 4 ? graph::channels_last_strides(lowering.context, type.shape)
                                            : type.strides;
 }
 

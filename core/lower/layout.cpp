@@ -52,16 +52,8 @@ bool all_ones(const target::ExternArgument& argument) {
 
 }  // namespace
 
-Strides channels_last_strides(sym::Context& context, const std::vector<sym::Expr>& shape) {
-  CHECK(shape.size() == 4, "channels last is an order of 4 dimensions, not {}", shape.size());
-  sym::Expr row = shape[3] * shape[1];
-  return {shape[2] * row, context.constant(1), row, shape[1]};
-}
-
 bool is_channels_last(const Lowering& lowering, const std::vector<sym::Expr>& shape, const Strides& strides) {
-  if (shape.size() != 4) return false;
-  return same_strides(shape, strides, channels_last_strides(lowering.context, shape), lowering.facts) &&
-         !same_strides(shape, strides, graph::contiguous_strides(lowering.context, shape), lowering.facts);
+  return shape.size() == 4 && graph::is_channels_last(shape, strides, lowering.facts);
 }
 
 Strides chosen_strides(const Lowering& lowering, graph::ValueId value) {
@@ -71,7 +63,7 @@ Strides chosen_strides(const Lowering& lowering, graph::ValueId value) {
       if (is_repeated(lowering.graph.type(operand), type)) continue;
       const auto* place = std::get_if<Strided>(&lowering.places[operand]);
       if (place && is_channels_last(lowering, lowering.graph.type(operand).shape, place->strides))
-        return channels_last_strides(lowering.context, type.shape);
+        return graph::channels_last_strides(lowering.context, type.shape);
     }
   }
   return graph::contiguous_strides(lowering.context, type.shape);
@@ -89,7 +81,7 @@ size_t channels_last_images(const Lowering& lowering, const graph::Node& node) {
   const auto* transposed = std::get_if<bool>(&arguments.at(call->transposed).value);
   if (!transposed || *transposed) return 0;
   // Images that are row-major too (one channel, one pixel) do not tell the library which path to take.
-  if (!is_channels_last(lowering, input->shape, channels_last_strides(lowering.context, input->shape)))
+  if (!is_channels_last(lowering, input->shape, graph::channels_last_strides(lowering.context, input->shape)))
     return 0;
   // torch 2.13 crashes in the bf16 backward of a dilated 1x1 convolution with channels last.
   bool is_point = weight->shape[2].is_constant(1) && weight->shape[3].is_constant(1);

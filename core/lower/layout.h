@@ -12,10 +12,7 @@
 
 namespace kerf::lower {
 
-// Strides of shape [n, c, h, w] with c innermost.
-std::vector<sym::Expr> channels_last_strides(sym::Context& context, const std::vector<sym::Expr>& shape);
-
-// Whether these strides are channels last and not row-major as well.
+// Whether these are the strides of images (of 4 dimensions) that are channels last and not row-major as well.
 bool is_channels_last(const Lowering& lowering, const std::vector<sym::Expr>& shape,
                       const std::vector<sym::Expr>& strides);
 

@@ -83,7 +83,7 @@ target::TensorView dense_view(Lowering& lowering, graph::ValueId value) {
   const auto* place = std::get_if<Strided>(&lowering.places[value]);
   bool keeps = place && is_channels_last(lowering, type.shape, place->strides);
   return view_with_strides(lowering, value,
-                           keeps ? channels_last_strides(lowering.context, type.shape) : type.strides);
+                           keeps ? graph::channels_last_strides(lowering.context, type.shape) : type.strides);
 }
 
 target::ProgramOutput tensor_output(Lowering& lowering, const graph::Output& output) {

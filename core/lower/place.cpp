@@ -24,16 +24,6 @@ sym::Expr linear_index(sym::Context& context, std::span<const sym::Expr> positio
   return index;
 }
 
-bool same_strides(std::span<const sym::Expr> shape, std::span<const sym::Expr> a,
-                  std::span<const sym::Expr> b, const sym::Facts& facts) {
-  CHECK(a.size() == shape.size() && b.size() == shape.size(), "strides of ranks {} and {} for a shape of {}",
-        a.size(), b.size(), shape.size());
-  if (has_no_elements(shape)) return true;
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (!shape[d].is_constant(1) && !sym::provably_equal(a[d], b[d], facts)) return false;
-  return true;
-}
-
 sym::Expr storage_extent(sym::Context& context, std::span<const sym::Expr> shape,
                          std::span<const sym::Expr> strides, const sym::Facts& facts) {
   if (has_no_elements(shape)) return context.constant(0);

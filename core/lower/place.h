@@ -14,6 +14,7 @@
 
 #include "base/dtype.h"
 #include "graph/graph.h"
+#include "graph/strides.h"
 #include "sym/facts.h"
 #include "target/extern_call.h"
 
@@ -43,14 +44,11 @@ struct Absent {};
 
 using Place = std::variant<Absent, Strided, Mapped, Uniform, Iota>;
 
+using graph::same_strides;
+
 // sum(position_d * strides_d)
 sym::Expr linear_index(sym::Context& context, std::span<const sym::Expr> position,
                        std::span<const sym::Expr> strides);
-
-// Whether both address the same elements: strides of dimensions of one element do not count, and without elements
-// none does.
-bool same_strides(std::span<const sym::Expr> shape, std::span<const sym::Expr> a,
-                  std::span<const sym::Expr> b, const sym::Facts& facts);
 
 // Elements from the first to the last that a view of this geometry touches; 0 without elements.
 sym::Expr storage_extent(sym::Context& context, std::span<const sym::Expr> shape,

@@ -23,13 +23,17 @@ Position merge(const Position& outer, const Position& reduced, const std::vector
   return position;
 }
 
+sym::Expr row_major(sym::Context& context, const Position& position, const std::vector<sym::Expr>& extents) {
+  sym::Expr index = context.constant(0);
+  for (size_t d = 0; d < extents.size(); ++d) index = index * extents[d] + position[d];
+  return index;
+}
+
 // The fold of an operand's elements.
 loop::ValueId fold(KernelDraft& draft, const graph::Node& node, const Position& outer) {
   ops::ReduceOp op = node.get<ops::ReduceOp>(Attr::op);
   const auto& dims = node.get<std::vector<int64_t>>(Attr::dims);
   const graph::TensorType& operand = draft.lowering().graph.type(node.operands[0]);
-  CHECK(!ops::info(op).index_result || dims.size() == 1, "{} over {} dimensions", ops::to_text(op),
-        dims.size());
   std::vector<sym::Expr> extents;
   for (size_t d = 0; d < operand.rank(); ++d)
     if (is_reduced(dims, d)) extents.push_back(operand.shape[d]);
@@ -40,7 +44,8 @@ loop::ValueId fold(KernelDraft& draft, const graph::Node& node, const Position& 
 
   Position reduced = draft.open_reduce(extents);
   std::vector<loop::ValueId> yields = {element(reduced)};
-  if (ops::info(op).index_result) yields.push_back(draft.builder().index(reduced[0]));
+  if (ops::info(op).has_index())
+    yields.push_back(draft.builder().index(row_major(draft.lowering().context, reduced, extents)));
   return draft.builder().close_reduce({{op, yields}})[0];
 }
 

@@ -24,7 +24,10 @@ ops::ScalarOp step_of(ops::ReduceOp op) {
     case ops::ReduceOp::any: return ops::ScalarOp::or_;
     case ops::ReduceOp::all: return ops::ScalarOp::and_;
     case ops::ReduceOp::argmin:
-    case ops::ReduceOp::argmax: break;
+    case ops::ReduceOp::argmax:
+    case ops::ReduceOp::argmax_last_nan:
+    case ops::ReduceOp::first_min:
+    case ops::ReduceOp::first_max: break;
   }
   UNREACHABLE("a scan of {}", ops::to_text(op));
 }

@@ -43,7 +43,7 @@ bool is_nan(const Scalar& x) { return is_floating(x.dtype) && std::isnan(x.f); }
 
 // Whether a is a better extremum than b; no NaNs.
 bool better(ReduceOp op, const Scalar& a, const Scalar& b) {
-  if (op == ReduceOp::argmax) return is_floating(a.dtype) ? a.f > b.f : a.i > b.i;
+  if (seeks_largest(op)) return is_floating(a.dtype) ? a.f > b.f : a.i > b.i;
   return is_floating(a.dtype) ? a.f < b.f : a.i < b.i;
 }
 
@@ -64,9 +64,12 @@ Scalar identity(ReduceOp op, DType dtype) {
     case ReduceOp::prod:
     case ReduceOp::all: return Scalar::of_int(dtype, 1);
     case ReduceOp::min:
-    case ReduceOp::argmin: return highest(dtype);
+    case ReduceOp::argmin:
+    case ReduceOp::first_min: return highest(dtype);
     case ReduceOp::max:
-    case ReduceOp::argmax: return lowest(dtype);
+    case ReduceOp::argmax:
+    case ReduceOp::argmax_last_nan:
+    case ReduceOp::first_max: return lowest(dtype);
   }
   UNREACHABLE("reduction {}", static_cast<int>(op));
 }
@@ -83,15 +86,23 @@ Scalar combine(ReduceOp op, const Scalar& accumulator, const Scalar& value) {
     case ReduceOp::any: return eval_or(dtype, operands);
     case ReduceOp::all: return eval_and(dtype, operands);
     case ReduceOp::argmin:
-    case ReduceOp::argmax: break;
+    case ReduceOp::argmax:
+    case ReduceOp::argmax_last_nan:
+    case ReduceOp::first_min:
+    case ReduceOp::first_max: break;
   }
   UNREACHABLE("{} is folded by `replaces`", to_text(op));
 }
 
+bool seeks_largest(ReduceOp op) {
+  return op == ReduceOp::argmax || op == ReduceOp::argmax_last_nan || op == ReduceOp::first_max;
+}
+
 bool replaces(ReduceOp op, const Scalar& value, int64_t index, const Scalar& best, int64_t best_index) {
-  CHECK(info(op).index_result, "{} has no index", to_text(op));
+  CHECK(info(op).has_index(), "{} has no index", to_text(op));
   // Equal values, or both NaN: the earlier index, whatever the order of folding.
-  if (is_nan(value)) return !is_nan(best) || index < best_index;
+  bool later_nan = op == ReduceOp::argmax_last_nan;
+  if (is_nan(value)) return !is_nan(best) || (later_nan ? index > best_index : index < best_index);
   if (is_nan(best)) return false;
   return better(op, value, best) || (!better(op, best, value) && index < best_index);
 }

@@ -34,8 +34,10 @@ Expr kept_position(const Nest& nest, sym::Facts facts) {
 
 // The folds that make the parts of one: an extremum's index travels with the extremum.
 std::vector<KernelBuilder::Part> part_folds(ReduceOp op, const std::vector<ValueId>& yields) {
-  if (!ops::info(op).index_result) return {{op, yields}};
-  return {{op == ReduceOp::argmax ? ReduceOp::max : ReduceOp::min, {yields[0]}}, {op, yields}};
+  if (!ops::info(op).has_index()) return {{op, yields}};
+  bool is_max = ops::seeks_largest(op);
+  ReduceOp index = ops::info(op).index_result ? op : is_max ? ReduceOp::argmax : ReduceOp::argmin;
+  return {{is_max ? ReduceOp::first_max : ReduceOp::first_min, yields}, {index, yields}};
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ def resolve(op: str) -> Callable[..., Any]:
         found = getattr(getattr(getattr(torch.ops, namespace), name), overload)
     except AttributeError as error:
         raise UserError(f"torch {torch.__version__} has no operator {op}") from error
-    return getattr(torch, _FUNCTIONS.get(op, ""), None) or getattr(found, "_op", found)
+    return getattr(torch, _FUNCTIONS[op]) if op in _FUNCTIONS else getattr(found, "_op", found)
 
 
 def copy_strided(tensor: torch.Tensor) -> torch.Tensor:

@@ -122,12 +122,17 @@ class Generator {
     ValueId a = any();
     int rank = static_cast<int>(shape(a).size());
     if (rank == 0) return std::nullopt;
+    static constexpr ops::ReduceOp kOps[] = {ops::ReduceOp::sum, ops::ReduceOp::max, ops::ReduceOp::min,
+                                             ops::ReduceOp::first_max, ops::ReduceOp::first_min};
+    return builder_.reduce(kOps[pick(5)], a, some_dims(rank), chance(60));
+  }
+
+  std::vector<int64_t> some_dims(int rank) {
     std::vector<int64_t> dims;
     for (int d = 0; d < rank; ++d)
       if (chance(50)) dims.push_back(d);
     if (dims.empty()) dims.push_back(pick(rank));
-    static constexpr ops::ReduceOp kOps[] = {ops::ReduceOp::sum, ops::ReduceOp::max, ops::ReduceOp::min};
-    return builder_.reduce(kOps[pick(3)], a, dims, chance(60));
+    return dims;
   }
 
   // x - max over a row, summed over the row, subtracted: the pattern of softmax and norms in exact arithmetic.
@@ -173,7 +178,7 @@ class Generator {
     int rank = static_cast<int>(shape(a).size());
     if (rank == 0) return std::nullopt;
     ops::ReduceOp op = chance(50) ? ops::ReduceOp::argmax : ops::ReduceOp::argmin;
-    return builder_.cast(builder_.reduce(op, a, {pick(rank)}, chance(60)), DType::f64);
+    return builder_.cast(builder_.reduce(op, a, some_dims(rank), chance(60)), DType::f64);
   }
 
   std::optional<ValueId> any_positive() {

@@ -473,6 +473,10 @@ class Generator {
         parts.push_back({reduction(other), {value(other, depth)}});
       }
       if (chance(15)) parts.push_back(arg_part(depth));
+      if (parts.back().yields.size() == 2 && chance(60)) {
+        ReduceOp op = chance(50) ? ReduceOp::first_min : ReduceOp::first_max;
+        parts.push_back({op, parts.back().yields});
+      }
       results = b_.close_reduce(parts);
     });
     values_.insert(values_.end(), results.begin(), results.end());
@@ -483,8 +487,10 @@ class Generator {
   loop::KernelBuilder::Part arg_part(int depth) {
     DType dtype = any_dtype([](DType candidate) { return !is_half(candidate); });
     ValueId element = value(dtype, depth);
-    ValueId position = b_.index(row_major(dims_).second);
-    return {chance(50) ? ReduceOp::argmin : ReduceOp::argmax, {element, position}};
+    Expr coordinate = row_major(dims_).second;
+    ValueId position = b_.index(chance(30) ? coordinate * -1 : coordinate);
+    static constexpr ReduceOp kOps[] = {ReduceOp::argmin, ReduceOp::argmax, ReduceOp::argmax_last_nan};
+    return {pick(kOps), {element, position}};
   }
 
   RandomKernelOptions options_;

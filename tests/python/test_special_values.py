@@ -140,12 +140,15 @@ def test_spread_of_numbers_whose_squares_overflow() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 def test_signs_of_equal_zeros(dtype: torch.dtype) -> None:
-    """Of two zeros that are equal the largest is the one that eager's loops keep; of maximum and minimum they
-    keep another in vectors than in the elements behind them."""
+    """Of zeros that are equal the one that eager's loops keep. Not here: `maximum`, `minimum` and `clamp` by
+    tensors keep one in vectors and the other in the elements behind them, `amax` and `amin` one in rows that
+    fill vectors and the other in short rows."""
     x = torch.tensor([0.0, -0.0, -0.0, 0.0, -1.0, -0.0, 0.0, -2.0]).repeat(4, 5).to(dtype)
     y = x.roll(1, 1)
     compare(lambda x, y: (x.fmax(y), x.fmin(y)), x, y)
     compare(lambda x: [x.clamp(a, b) for a, b in ((0.0, None), (-0.0, 0.0), (None, 0.0), (None, -0.0))], x)
+    for rows in (x, x.T.contiguous(), x[:, :1], -x.abs(), x.repeat(1, 40)):
+        compare(lambda x: [f(x, dim) for f in (torch.max, torch.min) for dim in (0, 1)], rows)
     images = torch.stack([x, x.roll(1, 1), x.roll(2, 0).roll(3, 1)])[None]
     for image in (images, images.contiguous(memory_format=torch.channels_last)):
         compare(lambda x: [F.max_pool2d(x, k, s, p) for k, s, p in ((2, 2, 0), (3, 2, 1), (3, 1, 1))], image)

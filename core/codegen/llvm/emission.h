@@ -129,6 +129,17 @@ bool emit_tile(Emission& e, const loop::Loop& loop);
 // reduce.cpp
 void emit_reduce(Emission& e, const loop::Reduce& reduce);
 
+// indexed_fold.cpp: folds of values with their indices.
+struct Indexed {
+  Operand value, index;
+};
+// If the yielded index grows from each iteration of the reduce to the next: the first one, INT64_MAX if there is none. It is an
+// i32 where that holds them all.
+std::optional<Operand> start_if_in_order(Emission& e, const loop::Reduce& reduce, loop::ValueId yield);
+// Whether `fresh` replaces `best`; the indices are looked at unless it is known to come later (`in_order`).
+Operand replaces(Emission& e, ops::ReduceOp op, DType dtype, const Indexed& fresh, const Indexed& best,
+                 bool in_order);
+
 // extremum.cpp: the smaller or larger of two, NaN if either is, -0.0 below 0.0.
 Operand emit_minimum(Emission& e, DType dtype, const Operand& a, const Operand& c);
 Operand emit_maximum(Emission& e, DType dtype, const Operand& a, const Operand& c);

@@ -22,15 +22,18 @@ namespace {
 constexpr int64_t kBlock = 16;         // additions in one chain
 constexpr int64_t kLongestChain = 32;  // a fold this short needs no blocks
 
-// One reduction's accumulators: the value and, for argmin and argmax, its index.
+// What is folded for a reduction, or for several that differ in what they ask for: the value and, if something needs it, its index.
 struct Accumulator {
-  const Reduction* part = nullptr;
+  ReduceOp op;
+  std::vector<loop::ValueId> yields;
   DType dtype;
   int lanes = 0;
-  size_t first = 0;  // in the carried values
+  std::optional<Operand>
+      start;  // of an index that grows from iteration to iteration: the first, as wide as it is carried
   size_t count = 1;
+  size_t first = 0;  // in the carried values
 
-  bool rounds() const { return part->op == ReduceOp::sum && is_floating(dtype); }
+  bool rounds() const { return op == ReduceOp::sum && is_floating(dtype); }
 };
 
 // Where the blocks of a reduction are: at the axis `depth`, `iterations` of it a block. Axes further in are short enough
@@ -63,43 +66,29 @@ Operand combine(Emission& e, ReduceOp op, DType dtype, const Operand& a, const O
     case ReduceOp::any: return e.b.binary("or", a, c, "any");
     case ReduceOp::all: return e.b.binary("and", a, c, "all");
     case ReduceOp::argmin:
-    case ReduceOp::argmax: break;
+    case ReduceOp::argmax:
+    case ReduceOp::argmax_last_nan:
+    case ReduceOp::first_min:
+    case ReduceOp::first_max: break;
   }
   UNREACHABLE("{} is folded by `replaces`", ops::to_text(op));
 }
 
-// As ops::replaces: a better value, the first NaN, or an equal one with a lower index.
-Operand replaces(Emission& e, ReduceOp op, DType dtype, const Operand& value, const Operand& index,
-                 const Operand& best, const Operand& best_index) {
-  Builder& b = e.b;
-  bool is_max = op == ReduceOp::argmax;
-  Operand lower = b.compare("icmp slt", index, best_index, "lower");
-  if (!is_floating(dtype)) {
-    std::string sign = is_signed(dtype) ? "s" : "u";
-    Operand better = b.compare("icmp " + sign + (is_max ? "gt" : "lt"), value, best, "better");
-    Operand tie = b.binary("and", b.compare("icmp eq", value, best, "equal"), lower, "tie");
-    return b.binary("or", better, tie, "replaces");
-  }
-  Operand better = b.compare(is_max ? "fcmp ogt" : "fcmp olt", value, best, "better");
-  Operand tie = b.binary("and", b.compare("fcmp oeq", value, best, "equal"), lower, "tie");
-  Operand best_number = b.compare("fcmp ord", best, best, "best.number");
-  Operand first_nan = b.binary("and", b.compare("fcmp uno", value, value, "nan"),
-                               b.binary("or", best_number, lower, "earlier"), "first.nan");
-  return b.binary("or", b.binary("or", better, tie, "replaces"), first_nan, "replaces");
-}
-
-Carried fold(Emission& e, const Accumulator& acc, const Carried& old, const Carried& fresh) {
-  ReduceOp op = acc.part->op;
-  if (acc.count == 1) return {combine(e, op, acc.dtype, old[0], fresh[0])};
-  Operand takes = replaces(e, op, acc.dtype, fresh[0], fresh[1], old[0], old[1]);
-  return {e.b.select(takes, fresh[0], old[0], "best"), e.b.select(takes, fresh[1], old[1], "best.index")};
+// `in_order`: the fresh values come after the old ones.
+Carried fold(Emission& e, const Accumulator& acc, const Carried& old, const Carried& fresh, bool in_order) {
+  if (!ops::info(acc.op).has_index()) return {combine(e, acc.op, acc.dtype, old[0], fresh[0])};
+  auto indexed = [&](const Carried& x) { return Indexed{x[0], acc.count == 2 ? x[1] : Operand{}}; };
+  Operand takes =
+      replaces(e, acc.op, acc.dtype, indexed(fresh), indexed(old), in_order && acc.start.has_value());
+  Carried result;
+  for (size_t i = 0; i < acc.count; ++i) result.push_back(e.b.select(takes, fresh[i], old[i], "best"));
+  return result;
 }
 
 Carried identities(Emission& e, const Accumulator& acc) {
-  Carried result = {e.b.broadcast(constant_of(ops::identity(acc.part->op, acc.dtype)), acc.lanes)};
-  if (acc.count == 2) {
-    result.push_back(e.b.broadcast(int_constant(Prim::i64, std::numeric_limits<int64_t>::max()), acc.lanes));
-  }
+  Carried result = {e.b.broadcast(constant_of(ops::identity(acc.op, acc.dtype)), acc.lanes)};
+  Operand none = int_constant(Prim::i64, std::numeric_limits<int64_t>::max());
+  if (acc.count == 2) result.push_back(e.b.broadcast(acc.start.value_or(none), acc.lanes));
   return result;
 }
 
@@ -141,7 +130,7 @@ Carried join_block(Emission& e, const std::vector<Accumulator>& accumulators, co
   for (const Accumulator& acc : accumulators) {
     Carried fresh = slice(block, acc.first, acc.count);
     Carried joined = acc.rounds() ? add_exactly(e, carried[at], carried[at + 1], fresh[0])
-                                  : fold(e, acc, slice(carried, at, acc.count), fresh);
+                                  : fold(e, acc, slice(carried, at, acc.count), fresh, true);
     at += joined.size();
     result.insert(result.end(), joined.begin(), joined.end());
   }
@@ -168,9 +157,11 @@ void fold_yields(Emission& e, const std::vector<Accumulator>& accumulators, bool
   for (const Accumulator& acc : accumulators) {
     Carried old = slice(now, acc.first, acc.count), yields;
     for (size_t i = 0; i < acc.count; ++i) {
-      yields.push_back(e.b.broadcast(e.value(acc.part->yields[i]), old[i].type.lanes));
+      Operand yield = e.value(acc.yields[i]);
+      if (yield.type.prim != old[i].type.prim) yield = e.b.convert("trunc", yield, old[i].type.prim, "index");
+      yields.push_back(e.b.broadcast(yield, old[i].type.lanes));
     }
-    Carried folded = fold(e, acc, old, yields);
+    Carried folded = fold(e, acc, old, yields, true);
     for (size_t i = 0; i < acc.count; ++i) {
       now[acc.first + i] = masked ? e.b.select(e.mask, folded[i], old[i], "kept") : folded[i];
     }
@@ -186,7 +177,7 @@ Carried across_lanes(Emission& e, const Accumulator& acc, Carried now) {
       low.push_back(last ? e.b.extract(vector, int_constant(Prim::i64, 0)) : e.b.part(vector, 0, half));
       high.push_back(last ? e.b.extract(vector, int_constant(Prim::i64, 1)) : e.b.part(vector, half, half));
     }
-    now = fold(e, acc, low, high);
+    now = fold(e, acc, low, high, false);
   }
   return now;
 }
@@ -214,6 +205,46 @@ Carried run_blocked(Emission& e, const loop::Reduce& reduce, const Blocking& blo
   return block_end(e, accumulators, carried);
 }
 
+// Whether one accumulator serves both: the value that one asks for lies where the other points. NaN is NaN.
+bool is_same_fold(ReduceOp a, ReduceOp b) {
+  if (!ops::info(a).has_index() || !ops::info(b).has_index()) return a == b;
+  bool one_index = !ops::info(a).index_result || !ops::info(b).index_result || a == b;
+  return one_index && ops::seeks_largest(a) == ops::seeks_largest(b);
+}
+
+// The accumulator of each part, of which several may share one.
+struct Accumulators {
+  std::vector<Accumulator> all;
+  std::vector<size_t> of_part;
+};
+
+Accumulators accumulators_of(Emission& e, const loop::Reduce& reduce, int own_lanes) {
+  Accumulators result;
+  for (const Reduction& part : reduce.parts) {
+    const ops::ReduceInfo& row = ops::info(part.op);
+    auto serves = [&](const Accumulator& acc) {
+      return acc.yields == part.yields && is_same_fold(acc.op, part.op);
+    };
+    auto at = std::ranges::find_if(result.all, serves);
+    result.of_part.push_back(static_cast<size_t>(at - result.all.begin()));
+    if (at == result.all.end()) {
+      int lanes = own_lanes ? own_lanes : e.varying[part.result.index] ? e.lanes : 0;
+      result.all.push_back({part.op, part.yields, e.kernel.values[part.yields[0]].dtype, lanes, {}});
+      at = result.all.end() - 1;
+      if (row.has_index()) at->start = start_if_in_order(e, reduce, part.yields[1]);
+    }
+    if (row.index_result) at->op = part.op;
+    // Lanes are joined by the indices.
+    if (row.index_result || (row.has_index() && (own_lanes || !at->start))) at->count = 2;
+  }
+  size_t first = 0;
+  for (Accumulator& acc : result.all) {
+    acc.first = first;
+    first += acc.count;
+  }
+  return result;
+}
+
 }  // namespace
 
 void emit_reduce(Emission& e, const loop::Reduce& reduce) {
@@ -221,15 +252,8 @@ void emit_reduce(Emission& e, const loop::Reduce& reduce) {
   for (loop::AxisId axis : reduce.axes) {
     if (is_vector_axis(e.kernel.axes[axis])) own_lanes = e.kernel.axes[axis].lanes;
   }
-  std::vector<Accumulator> accumulators;
-  size_t first = 0;
-  bool any_rounds = false;
-  for (const Reduction& part : reduce.parts) {
-    int lanes = own_lanes ? own_lanes : e.varying[part.result.index] ? e.lanes : 0;
-    accumulators.push_back({&part, e.kernel.values[part.yields[0]].dtype, lanes, first, part.yields.size()});
-    first += part.yields.size();
-    any_rounds = any_rounds || accumulators.back().rounds();
-  }
+  auto [accumulators, of_part] = accumulators_of(e, reduce, own_lanes);
+  bool any_rounds = std::ranges::any_of(accumulators, &Accumulator::rounds);
   LoopBody body = [&](Carried now) {
     emit_block(e, reduce.body);
     fold_yields(e, accumulators, own_lanes != 0 && e.mask.valid(), now);
@@ -238,10 +262,17 @@ void emit_reduce(Emission& e, const loop::Reduce& reduce) {
   std::optional<Blocking> blocking = any_rounds ? blocking_of(e, reduce) : std::nullopt;
   Carried carried = blocking ? run_blocked(e, reduce, *blocking, accumulators, body)
                              : run_axes(e, reduce, 0, reduce.axes.size(), identities(e, accumulators), body);
+  std::vector<Carried> totals;
   for (const Accumulator& acc : accumulators) {
-    Carried now = slice(carried, acc.first, acc.count);
-    if (own_lanes) now = across_lanes(e, acc, now);
-    e.values[acc.part->result] = now.back();
+    totals.push_back(slice(carried, acc.first, acc.count));
+    if (own_lanes) totals.back() = across_lanes(e, acc, totals.back());
+  }
+  for (size_t i = 0; i < of_part.size(); ++i) {
+    const Reduction& part = reduce.parts[i];
+    Operand& result = e.values[part.result];
+    result = totals[of_part[i]][ops::info(part.op).index_result ? 1 : 0];
+    if (ops::info(part.op).index_result && result.type.prim != Prim::i64)
+      result = e.b.convert("sext", result, Prim::i64, "index");
   }
 }
 

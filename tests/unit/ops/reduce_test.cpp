@@ -49,7 +49,11 @@ TEST_CASE("folds") {
 }
 
 // Folds forwards, or backwards to show that the order does not matter.
-int64_t index_fold(ReduceOp op, DType dtype, const std::vector<double>& values, bool backwards) {
+struct Found {
+  double value;
+  int64_t index;
+};
+Found found(ReduceOp op, DType dtype, const std::vector<double>& values, bool backwards) {
   Scalar best = identity(op, dtype);
   int64_t best_index = INT64_MAX;
   for (size_t step = 0; step < values.size(); ++step) {
@@ -59,7 +63,11 @@ int64_t index_fold(ReduceOp op, DType dtype, const std::vector<double>& values, 
     best = value;
     best_index = static_cast<int64_t>(i);
   }
-  return best_index;
+  return {best.as_double(), best_index};
+}
+
+int64_t index_fold(ReduceOp op, DType dtype, const std::vector<double>& values, bool backwards) {
+  return found(op, dtype, values, backwards).index;
 }
 
 TEST_CASE("argmin and argmax give the first extremum or the first NaN, in any order of folding") {
@@ -79,6 +87,18 @@ TEST_CASE("argmin and argmax give the first extremum or the first NaN, in any or
     CHECK_EQ(index_fold(ReduceOp::argmax, DType::u8, {7, 200, 200}, backwards), 1);
     CHECK_EQ(index_fold(ReduceOp::argmin, DType::i32, {INT32_MAX, INT32_MAX}, backwards), 0);
     CHECK_EQ(index_fold(ReduceOp::argmax, DType::b1, {0, 1, 1}, backwards), 1);
+  }
+}
+
+TEST_CASE("first_min and first_max give the value that argmin and argmax point at") {
+  for (bool backwards : {false, true}) {
+    for (double zero : {0.0, -0.0}) {
+      CHECK(same(found(ReduceOp::first_max, DType::f32, {-1, zero, -zero, zero, -2}, backwards).value, zero));
+      CHECK(same(found(ReduceOp::first_min, DType::f64, {1, zero, -zero, 2}, backwards).value, zero));
+    }
+    CHECK(same(found(ReduceOp::first_max, DType::f32, {1, kNan, 5}, backwards).value, kNan));
+    CHECK_EQ(found(ReduceOp::first_min, DType::u8, {7, 3, 200}, backwards).value, 3);
+    CHECK_EQ(found(ReduceOp::first_max, DType::f32, {}, backwards).value, -kInf);
   }
 }
 

@@ -101,7 +101,8 @@ TEST_CASE("operations that always fail on zero divisors and bad indices say so")
 
 TEST_CASE("reductions are found by their text") {
   for (ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max, ReduceOp::any,
-                      ReduceOp::all, ReduceOp::argmin, ReduceOp::argmax})
+                      ReduceOp::all, ReduceOp::argmin, ReduceOp::argmax, ReduceOp::argmax_last_nan,
+                      ReduceOp::first_min, ReduceOp::first_max})
     CHECK_EQ(reduce_op_from_text(to_text(op)), op);
   CHECK_FALSE(reduce_op_from_text("mean").has_value());
 }
