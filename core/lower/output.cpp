@@ -40,15 +40,31 @@ Place place_from(const Lowering& lowering, graph::ValueId value, graph::ValueId 
 }
 
 // Outputs that are views of one value stay so when it must be copied to eager's strides: they become views of the
-// copy. False where these strides do not give every output eager's.
-bool share_copy(Lowering& lowering, graph::ValueId viewed, const std::vector<graph::ValueId>& outputs) {
-  const graph::TensorType& type = lowering.graph.type(viewed);
-  Strided base{target::kNoBuffer, type.strides, lowering.context.constant(0)};
+// copy. False where `strides` do not give every output eager's.
+bool share_copy(Lowering& lowering, graph::ValueId viewed, const std::vector<sym::Expr>& strides,
+                const std::vector<graph::ValueId>& outputs) {
+  Strided base{target::kNoBuffer, strides, lowering.context.constant(0)};
   for (graph::ValueId v : outputs)
     if (!has_own_strides(lowering, v, place_from(lowering, v, viewed, base))) return false;
-  base = materialize(lowering, viewed, type.strides);
+  base = materialize(lowering, viewed, strides);
   for (graph::ValueId v : outputs) lowering.places[v] = place_from(lowering, v, viewed, base);
   return true;
+}
+
+// The strides that give a permutation of `viewed`, which `value` is a view of, eager's strides; empty if there is none. A
+// value that was written to in part is a permutation of what computes it.
+std::vector<sym::Expr> strides_under_permutation(const Lowering& lowering, graph::ValueId viewed,
+                                                 graph::ValueId value) {
+  std::vector<graph::ValueId> chain = chain_of(lowering.graph, value);
+  auto next = std::ranges::find(chain, viewed) + 1;
+  if (next == chain.end()) return {};
+  const graph::Node& node = lowering.graph.nodes[lowering.graph.values[*next].producer];
+  if (node.op != graph::Op::permute) return {};
+  const auto& dims = node.get<std::vector<int64_t>>(graph::Attr::dims);
+  std::vector<sym::Expr> strides(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i)
+    strides[static_cast<size_t>(dims[i])] = lowering.graph.type(*next).strides[i];
+  return strides;
 }
 
 // Outputs of one memory. If no copy of a value that all are views of serves them, each is copied on its own.
@@ -61,8 +77,13 @@ void share_memory(Lowering& lowering, const std::vector<graph::ValueId>& outputs
     auto [end, _] = std::ranges::mismatch(common, chain_of(lowering.graph, v));
     common.erase(end, common.end());
   }
-  for (graph::ValueId viewed : common)
-    if (share_copy(lowering, viewed, outputs)) return;
+  for (graph::ValueId viewed : common) {
+    if (share_copy(lowering, viewed, lowering.graph.type(viewed).strides, outputs)) return;
+    for (graph::ValueId v : outputs) {
+      std::vector<sym::Expr> strides = strides_under_permutation(lowering, viewed, v);
+      if (!strides.empty() && share_copy(lowering, viewed, strides, outputs)) return;
+    }
+  }
 }
 
 void share_memories(Lowering& lowering) {

@@ -157,3 +157,23 @@ def test_views_of_storages_that_are_results(dynamic: bool) -> None:
             value.add_(1)
             assert torch.equal(view, before + 1)
     _assert_compiled("as_strided")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "write",
+    [lambda t: t.diagonal().fill_(0.5), lambda t: t.diagonal(0, 1, 2).mul_(2), lambda t: t[0].zero_()],
+)
+def test_views_of_what_was_written_in_part_share_its_memory(write, dtype):
+    def views(x):
+        t = x.sin()
+        write(t)
+        return t[0], t.diagonal(), t.mT
+
+    x = torch.randn(4, 5, 6).to(dtype)
+    with torch.no_grad():
+        got, expected = torch.compile(views, backend="kerf")(x), views(x)
+    assert len({view.untyped_storage().data_ptr() for view in got}) == 1
+    for view, other in zip(got, expected, strict=True):
+        assert (view.stride(), view.storage_offset()) == (other.stride(), other.storage_offset())
+        torch.testing.assert_close(view, other)
