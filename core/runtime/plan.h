@@ -6,12 +6,11 @@
 //   sizes,
 //     strides, element counts and grids are expressions over them, evaluated once per new set of values
 //     (ShapeRecord).
-//   * Buffers are numbered. Temporaries lie in one arena at planned offsets; outputs are allocated one by one
-//   for the
-//     caller (with the strides of their view); extern results are adopted from the library.
-//   * Steps run in order. Lifetimes: a step frees nothing by itself; adopted results are released after their
-//   last use
-//     (`release_after`).
+//   * Buffers are numbered. Small temporaries lie in one arena at planned offsets, large ones in blocks of their own
+//     (block_memory.h); outputs are allocated one by one for the caller (with the strides of their view); extern
+//     results are adopted from the library.
+//   * Steps run in order. Lifetimes: a step frees nothing by itself; adopted results and blocks are released after
+//     their last use (frame.h).
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -13,9 +13,8 @@ constexpr std::pair<std::string_view, std::string_view> kRows[] = {
 #undef LIBRARY_OP
 };
 
-// From so many keys on, the library's attention is faster. Its time by that of two products and a fused softmax, one
-// thread, without gradients, 2 batches, 8 heads of 64: in f32 1.15 with 256 keys, 0.81 with 384, 0.75 with 512; in bf16
-// 1.07 with 197, 0.95 with 256, 0.85 with 512. Memory at 512 keys: a tenth in f32, a fifth in bf16.
+// From so many keys on, the library's attention is faster, the repair of lost rows included: measured in
+// docs/decisions/0027.
 constexpr int64_t kLeastKeys = 384;
 constexpr int64_t kLeastKeysHalf = 256;
 
