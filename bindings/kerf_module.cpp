@@ -14,6 +14,7 @@
 #include "graph/parse.h"
 #include "graph_builder.h"
 #include "partition.h"
+#include "tiles.h"
 #include "runtime/block_memory.h"
 #include "target/library_ops.h"
 
@@ -195,6 +196,7 @@ NB_MODULE(_core, module) {
   bind_compiled_graph(module);
   bind_disk_cache(module);
   bind_passes(module);
+  bind_tiles(module);
 }
 
 }  // namespace kerf::bindings

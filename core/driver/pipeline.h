@@ -6,6 +6,7 @@
 #include "driver/stage.h"
 #include "graph/graph.h"
 #include "loop/program.h"
+#include "sched/schedule_program.h"
 #include "target/cpu.h"
 
 namespace kerf::driver {
@@ -14,7 +15,9 @@ namespace kerf::driver {
 graph::Graph optimize_graph(const graph::Graph& graph, Stages& stages);
 
 // Graph to fused Program, not yet scheduled.
-loop::Program make_program(const graph::Graph& graph, Stages& stages);
+// limits, accepts: of the target (schedule_program.h).
+loop::Program make_program(const graph::Graph& graph, Stages& stages, const sched::ColumnLimits& limits = {},
+                           const sched::Accepts& accepts = {});
 
 loop::Program schedule_program(const loop::Program& program, const target::CpuTarget& target, Stages& stages);
 

@@ -22,6 +22,8 @@
 #include "sched/order_steps.h"
 #include "sched/schedule_program.h"
 #include "sched/split_folds.h"
+#include "sched/tile_kernel.h"
+#include "codegen/triton/emit.h"
 
 namespace kerf::driver {
 
@@ -30,6 +32,11 @@ namespace {
 using graph::Graph;
 using loop::Kernel;
 using loop::Program;
+
+sched::TileLimits limits_of(codegen::triton::Dialect dialect) {
+  if (dialect == codegen::triton::Dialect::nvidia) return {};
+  return {.elements = 8192, .persistent_row = 1024, .powers_of_two = false, .alignment = 8, .programs = 40};
+}
 
 // --- any of the IRs, told apart by the first word of the text
 
@@ -110,6 +117,24 @@ std::string on_kernels(std::string_view text) {
   return loop::to_text(*program);
 }
 
+// Kernels as functions of a dialect, or why there is none.
+template <codegen::triton::Dialect dialect>
+std::string print_triton(std::string_view text) {
+  sym::Context context;
+  std::string result;
+  auto add = [&](const Kernel& kernel, bool outer_is_parallel) {
+    auto emitted = codegen::triton::emit(
+        sched::tile_kernel(valid(kernel), limits_of(dialect), outer_is_parallel).kernel, dialect);
+    result += emitted ? emitted->function : fmt::format("# {}: {}\n", kernel.name, emitted.reason());
+  };
+  Ir ir = parse(text, context);
+  if (auto* kernel = std::get_if<Kernel>(&ir)) add(*kernel, false);
+  if (auto* program = std::get_if<Program>(&ir))
+    for (auto& step : program->steps)
+      if (auto* launch = std::get_if<loop::Launch>(&step)) add(launch->kernel, false);
+  return result;
+}
+
 std::string canonical(std::string_view text) {
   sym::Context context;
   return loop::canonical_text(parse_valid<Kernel>(text, context, "a kernel"));
@@ -139,6 +164,8 @@ Program fuse(const Program& program) { return sched::fuse_kernels(program); }
 Program split_large_folds(const Program& program) { return sched::split_folds(program); }
 
 constexpr TextPass kPasses[] = {
+    {"triton_nvidia", "kernels as Triton functions", print_triton<codegen::triton::Dialect::nvidia>},
+    {"triton_ascend", "kernels as Triton-Ascend functions", print_triton<codegen::triton::Dialect::ascend>},
     // any IR
     {"roundtrip", "parse and print, valid or not", parse_and_print},
     {"verify", "check all invariants", verify_text},

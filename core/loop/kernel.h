@@ -35,14 +35,16 @@ using ValueId = Id<struct ValueTag>;
 using BufferId = Id<struct BufferTag>;
 
 // serial: in order. grid: spread over threads or programs. vector: `lanes` iterations at a time (everything in the
-// body is then a vector, nested loops stay serial; at most one vector axis on any path). unrolled: copied.
-enum class Role : uint8_t { serial, grid, vector, unrolled };
+// body is then a vector, nested loops stay serial; at most one vector axis on any path). unrolled: copied. tile: `lanes`
+// iterations at a time as one dimension of a tile; any number of axes, and for outermost loops the tiles are a grid.
+enum class Role : uint8_t { serial, grid, vector, unrolled, tile };
+inline constexpr int kMostTileLanes = 1 << 20;
 
 struct Axis {
   sym::Expr symbol;  // SymbolKind::axis; its name is the axis's name
   sym::Expr extent;
   Role role = Role::serial;
-  int lanes = 0;  // role vector
+  int lanes = 0;  // roles vector and tile
 };
 
 enum class BufferMode : uint8_t { in, out, inout, local };

@@ -206,6 +206,11 @@ class KernelParser {
       int64_t lanes = lexer_.expect_integer();
       if (lanes < 1 || lanes > 1024) lexer_.fail("expected 1 to 1024 lanes");
       axis.lanes = static_cast<int>(lanes);
+    } else if (lexer_.accept("tile")) {
+      axis.role = Role::tile;
+      int64_t lanes = lexer_.expect_integer();
+      if (lanes < 1 || lanes > kMostTileLanes) lexer_.fail(fmt::format("expected 1 to {} lanes", kMostTileLanes));
+      axis.lanes = static_cast<int>(lanes);
     }
     return kernel_.axes.push_back(std::move(axis));
   }

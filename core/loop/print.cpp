@@ -65,6 +65,7 @@ std::string role_text(const Axis& axis) {
     case Role::grid: return " grid";
     case Role::vector: return fmt::format(" vector {}", axis.lanes);
     case Role::unrolled: return " unrolled";
+    case Role::tile: return fmt::format(" tile {}", axis.lanes);
   }
   UNREACHABLE("role");
 }

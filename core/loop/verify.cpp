@@ -281,8 +281,9 @@ class Verifier {
     axes_[id] = State::visible;
     open_.push_back(id);
     bool is_vector = axis.role == Role::vector;
-    if (is_vector ? axis.lanes < 1 || !std::has_single_bit(static_cast<unsigned>(axis.lanes))
-                  : axis.lanes != 0)
+    if (axis.role == Role::tile ? axis.lanes < 1
+        : is_vector             ? axis.lanes < 1 || !std::has_single_bit(static_cast<unsigned>(axis.lanes))
+                                : axis.lanes != 0)
       error("roles", "{} has {} lanes", sym::to_text(axis.symbol), axis.lanes);
     auto is_open_vector = [&](AxisId open) { return kernel_.axes[open].role == Role::vector; };
     if (is_vector && std::ranges::count_if(open_, is_open_vector) > 1)

@@ -12,7 +12,7 @@
 //   expressions  an expression mentions given sizes, axes open around it and, in loads and stores, values of
 //                integer type
 //   axes         an axis is opened once at most; its extent mentions sizes and axes open around it, no values
-//   roles        lanes are a power of two on vector axes and 0 on others; one vector axis at most on any path, and
+//   roles        lanes are a power of two on vector axes, at least 1 on tile axes and 0 on others; one vector axis at most on any path, and
 //                no extent inside it mentions it (all lanes run nested loops together)
 //   grid         grid loops are outermost and perfectly nested: the kernel's body is one chain of them, or
 //                several with barriers between; a grid extent mentions sizes only; a reduce axis is never grid

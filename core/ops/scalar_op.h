@@ -57,6 +57,15 @@ struct LlvmRow {
   std::string_view int_text = {};    // or the f64 symbol of a call
 };
 
+// How codegen/triton writes the op: {0}, {1}, {2} are its operands, names of functions that begin with `kerf_` those of
+// codegen/triton/library. The Ascend dialect has a form of its own where the first one is slow or inaccurate there.
+inline constexpr std::string_view kCustom = "custom";  // a case in codegen/triton/scalar
+inline constexpr std::string_view kUnsupported = "unsupported";
+struct TritonRow {
+  std::string_view nvidia = {};
+  std::string_view ascend = nvidia;
+};
+
 struct Domain {
   double lo = -10;
   double hi = 10;
@@ -73,6 +82,7 @@ struct OpInfo {
   double ulp = 0.5;    // largest error of any target against the exact result, f32
   Evaluator eval = nullptr;
   LlvmRow llvm = {};
+  TritonRow triton = {};
   int cost = 1;  // vector instructions of an f32 lane, for the scheduler's recompute decisions
   std::string_view help = {};
 };

@@ -117,6 +117,7 @@ std::string role_text(const Bind& bind) {
     case loop::Role::grid: return "grid";
     case loop::Role::vector: return "vector";
     case loop::Role::unrolled: return "unrolled";
+    case loop::Role::tile: return "tile";
   }
   UNREACHABLE("role {}", static_cast<int>(bind.role));
 }

@@ -38,9 +38,25 @@ std::vector<bool> members_only(const loop::Program& program, const Traffic& traf
   return result;
 }
 
+// What a launch becomes that is merged with no other. A nest gets canonical axes all the same.
+loop::Launch alone(const loop::Program& program, const Nest& nest, size_t step, const sym::Facts& facts) {
+  const std::vector<bool> none_inside(program.buffers.size(), false);
+  Group group = seed_group(nest, step, facts);
+  FusedKernel fused = fuse(program, group, none_inside);
+  return {std::move(fused.kernel), std::move(fused.arguments), true, reasons_of(program, group, none_inside)};
+}
+
+// The buffers that a launch writes.
+std::vector<target::BufferIndex> results_of(const loop::Program& program, const Member& member) {
+  const auto& launch = std::get<loop::Launch>(program.steps[member.step]);
+  std::vector<target::BufferIndex> results;
+  for (const loop::Store& store : member.nest->stores) results.push_back(launch.arguments[store.buffer.index]);
+  return results;
+}
+
 }  // namespace
 
-loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limits) {
+loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limits, const Accepts& accepts) {
   const GroupedColumns grouped = split_columns(before, limits);
   const loop::Program& program = grouped.split ? *grouped.split : before;
   const Grouping& grouping = grouped.grouping;
@@ -51,24 +67,29 @@ loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limi
   };
   std::vector<Placed> placed;
   std::vector<bool> inside = members_only(program, traffic, grouping);
+  const sym::Facts facts = loop::facts_of(program.sizes);
   for (const Group& group : grouping.groups) {
     if (group.members.empty()) continue;
     FusedKernel fused = fuse(program, group, inside);
     if (fused.kernel.body.empty()) continue;  // all it made is made again where it is read
+    if (accepts && group.members.size() > 1 && !accepts(fused.kernel)) {
+      for (const Member& member : group.members) {
+        // What another group computes too is there, unless that group keeps it to itself.
+        std::vector<target::BufferIndex> results = results_of(program, member);
+        bool is_there = member.is_copy && std::none_of(results.begin(), results.end(),
+                                                       [&](target::BufferIndex b) { return inside[b]; });
+        if (!is_there) placed.push_back({group.position, alone(program, *member.nest, member.step, facts)});
+      }
+      continue;
+    }
     placed.push_back({group.position, loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true,
                                                    reasons_of(program, group, inside)}});
   }
-  const sym::Facts facts = loop::facts_of(program.sizes);
-  const std::vector<bool> none_inside(program.buffers.size(), false);
   for (size_t step = 0; step < program.steps.size(); ++step) {
     if (grouping.group_of[step]) continue;
-    // A nest that may not be merged (it writes a part of a buffer) still gets canonical axes.
+    // One that may not be merged (it writes a part of a buffer).
     if (const Nest* nest = grouping.nests[step].get()) {
-      Group alone = seed_group(*nest, step, facts);
-      FusedKernel fused = fuse(program, alone, none_inside);
-      placed.push_back(
-          {grouping.position[step], loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true,
-                                                 reasons_of(program, alone, none_inside)}});
+      placed.push_back({grouping.position[step], alone(program, *nest, step, facts)});
     } else {
       placed.push_back({grouping.position[step], program.steps[step]});
     }

@@ -82,6 +82,8 @@ def import_graph(
     strides: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
     fallback_random: bool = False,
     dump: str | None = None,
+    refused: Mapping[str, str] | None = None,
+    devices: tuple[str, ...] = ("cpu",),
 ) -> ImportedGraph:
     """Imports `gm`, whose nodes carry fake values in meta["val"].
 
@@ -91,12 +93,15 @@ def import_graph(
         strides: those of arguments that come with others than tracing saw, by position.
         fallback_random: every random operator is called as the library has it.
         dump: folder to which a failure is written.
+        refused: nodes by name that must be library calls, with the reason. Where given, sources begin with the
+            node's name.
+        devices: where tensors may be.
 
     Raises:
         UserError: a tensor is not on the CPU, or a view that overlaps itself is written to.
         CannotImport: see there.
     """
-    return _Importer(gm, any_strides, strides, fallback_random, dump).run()
+    return _Importer(gm, any_strides, strides, fallback_random, dump, refused, devices).run()
 
 
 class _Importer:
@@ -107,12 +112,16 @@ class _Importer:
         strides: Mapping[int, tuple[int, ...]],
         fallback_random: bool,
         dump: str | None,
+        refused: Mapping[str, str] | None,
+        devices: tuple[str, ...],
     ) -> None:
         self.gm = gm
         self.any_strides = any_strides
         self.strides = strides
         self.fallback_random = fallback_random
         self.dump = dump
+        self.refused = refused
+        self.devices = devices
         self.builder = _core.GraphBuilder()
         self.sizes = SizeTable(self.builder)
         self.placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
@@ -186,7 +195,7 @@ class _Importer:
         return self.input(value, len(self.placeholders) + len(self.constants) - 1)
 
     def type_of(self, tensor: torch.Tensor) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:
-        if tensor.device.type != "cpu":
+        if tensor.device.type not in self.devices:
             raise UserError(f"Kerf compiles for the CPU only; a tensor of this graph is on {tensor.device}")
         if tensor.layout != torch.strided:
             raise CannotImport(f"a tensor of layout {tensor.layout}")
@@ -220,6 +229,8 @@ class _Importer:
 
     def build(self, node: fx.Node, results: list[Any]) -> list[Any]:
         source = self.sources.of(node)
+        if self.refused is not None:
+            source = f"{node.name}: {source}"
         if not isinstance(node.target, torch._ops.OpOverload):
             return self.call_python(
                 node, results, f"{_callable_name(node.target)} is called in Python", source
@@ -228,7 +239,7 @@ class _Importer:
             arguments, keyword_only = self.schema_arguments(node)
         except _NotRepresentable as error:
             return self.call_python(node, results, f"{node.target}: {error}", source)
-        obstacle = ""
+        obstacle = (self.refused or {}).get(node.name, "")
         if self.fallback_random and is_random(node.target):
             obstacle = "random values as eager's: option fallback_random"
             if not node.users:

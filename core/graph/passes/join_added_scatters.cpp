@@ -54,9 +54,11 @@ Graph join_added_scatters(const Graph& graph) {
     const Node& scatter = producer(graph, node.operands[*joining]);
     ValueId other = rewrite.at(node.operands[1 - *joining]);
     Builder& builder = rewrite.builder();
+    builder.set_source(node.source);
     ValueId zero = builder.constant(Scalar::of(builder.type(other).dtype, 0.0));
     std::vector<ValueId> operands = rewrite.at(scatter.operands);
     operands[0] = builder.apply(ops::ScalarOp::add, {other, zero});
+    builder.set_source(scatter.source);
     rewrite.replace(node, builder.node(Op::index_put, operands, scatter.attributes, {}));
   }
   return rewrite.finish();

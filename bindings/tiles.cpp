@@ -1,0 +1,72 @@
+#include "tiles.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "driver/compile_tiles.h"
+#include "graph_builder.h"
+
+namespace nb = nanobind;
+
+namespace kerf::bindings {
+
+void bind_tiles(nb::module_& module) {
+  using namespace driver;
+  nb::class_<AxisRecord>(module, "TileAxis", "An axis of a kernel.")
+      .def_ro("name", &AxisRecord::name)
+      .def_ro("extent", &AxisRecord::extent, "Its extent as text, a number or an expression over sizes.")
+      .def_ro("folded", &AxisRecord::folded)
+      .def_ro("block", &AxisRecord::block, "Of the tile; 0: walked one index at a time.")
+      .def_ro("parameter", &AxisRecord::parameter)
+      .def_ro("cut", &AxisRecord::cut, "Of a constant extent: two blocks and a tail, for checks.");
+  nb::class_<AccessRecord>(module, "TileAccess", "A load or a store.")
+      .def_ro("buffer", &AccessRecord::buffer)
+      .def_ro("is_store", &AccessRecord::is_store)
+      .def_ro("index", &AccessRecord::index)
+      .def_ro("affine", &AccessRecord::is_affine);
+  nb::class_<TileKernel>(module, "TileKernel", "A kernel as text.")
+      .def_prop_ro("name", [](const TileKernel& k) { return k.record.name; })
+      .def_prop_ro("sources", [](const TileKernel& k) { return k.record.sources; })
+      .def_prop_ro("bytes", [](const TileKernel& k) { return k.record.bytes_read + k.record.bytes_written; })
+      .def_ro("axes", &TileKernel::axes)
+      .def_ro("accesses", &TileKernel::accesses)
+      .def_ro("blocks", &TileKernel::blocks)
+      .def_ro("text", &TileKernel::text)
+      .def_ro("loop_text", &TileKernel::loop_text)
+      .def_ro("unique", &TileKernel::unique);
+  nb::class_<Refused>(module, "RefusedKernel", "What the target has no code for.")
+      .def_ro("sources", &Refused::sources)
+      .def_ro("kernel", &Refused::kernel)
+      .def_ro("reason", &Refused::reason);
+  nb::class_<TileCompilation>(module, "TileCompilation", "The kernels and library calls of a graph.")
+      .def_ro("kernels", &TileCompilation::kernels)
+      .def_ro("externs", &TileCompilation::externs)
+      .def_ro("refused", &TileCompilation::refused)
+      .def_ro("program_text", &TileCompilation::program_text)
+      .def_ro("seconds", &TileCompilation::seconds);
+  module.def(
+      "compile_tiles",
+      [](const GraphBuilder& builder, const std::string& target) {
+        TileTarget found = find_tile_target(target);
+        nb::gil_scoped_release release;
+        return compile_tiles(builder.graph(), found, builder.hints());
+      },
+      nb::arg("builder"), nb::arg("target"),
+      "The kernel texts of a graph for a target that computes in tiles. Raises UserError for an unknown target.");
+  module.def(
+      "run_reference",
+      [](const std::string& loop_text, const std::vector<int64_t>& extents, const std::vector<int64_t>& sizes,
+         const std::vector<uintptr_t>& addresses) {
+        std::vector<void*> buffers;
+        for (uintptr_t address : addresses) buffers.push_back(reinterpret_cast<void*>(address));
+        nb::gil_scoped_release release;
+        run_reference(loop_text, extents, sizes, buffers);
+      },
+      nb::arg("loop_text"), nb::arg("extents"), nb::arg("sizes"), nb::arg("addresses"),
+      "Runs a kernel of TileKernel.loop_text in the interpreter, with other extents of its axes where not 0, on "
+      "buffers at these addresses.");
+}
+
+}  // namespace kerf::bindings

@@ -1,0 +1,77 @@
+// Loads and stores.
+#include "codegen/triton/emission.h"
+#include "sym/text.h"
+
+namespace kerf::codegen::triton {
+
+using loop::BufferMode;
+
+namespace {
+
+std::string pointer(const loop::Buffer& buffer, const Tile& index) {
+  if (index.text == "0") return buffer.name + "_ptr";
+  bool atom = index.text.find(' ') == std::string::npos;
+  return fmt::format("{}_ptr + {}", buffer.name, atom ? index.text : "(" + index.text + ")");
+}
+
+std::string joined(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return a + b;
+  auto closed = [](const std::string& m) { return m.find(' ') != std::string::npos && m[0] != '(' ? "(" + m + ")" : m; };
+  return closed(a) + " & " + closed(b);
+}
+
+// A masked load of what is known.
+Tile where(Emission& e, const loop::Value& value, const Tile& known) {
+  const Tile &wanted = e.values[value.operands[0]], &elsewhere = e.values[value.operands[1]];
+  return {e.define("where", fmt::format("tl.where({}, {}, {})", wanted.text, known.text, elsewhere.text)),
+          wanted.dims | known.dims | elsewhere.dims};
+}
+
+}  // namespace
+
+void emit_load(Emission& e, loop::ValueId id) {
+  const loop::Value& value = e.kernel.values[id];
+  const loop::Buffer& buffer = e.kernel.buffers[value.buffer];
+  sym::Expr place = over_coordinates(e, value.index);
+  if (auto found = e.known.find({value.buffer, place.node()}); found != e.known.end()) {
+    const Tile& tile = found->second;
+    e.values[id] = value.operands.empty() ? tile : where(e, value, tile);
+    return;
+  }
+  if (buffer.mode == BufferMode::local || buffer.mode == BufferMode::out)
+    return e.refuse(fmt::format("{}[{}] is read back after it was written", buffer.name, sym::to_text(place)));
+  Tile index = index_text(e, value.index);
+  std::string mask = e.mask(index.dims), other = buffer.dtype == DType::b1 ? "False" : "0";
+  Dims dims = index.dims;
+  if (!value.operands.empty()) {
+    const Tile &wanted = e.values[value.operands[0]], &elsewhere = e.values[value.operands[1]];
+    if (e.dialect == Dialect::ascend) e.refuse(fmt::format("a read of {} under a mask of values", buffer.name));
+    dims |= wanted.dims | elsewhere.dims;
+    mask = joined(e.mask(dims), wanted.text);
+    other = elsewhere.text;
+  }
+  std::string at = pointer(buffer, index);
+  if (dims != index.dims) at = fmt::format("tl.broadcast_to({}, {})", at, e.shape(dims));
+  std::string text = mask.empty() ? fmt::format("tl.load({})", at)
+                                  : fmt::format("tl.load({}, mask={}, other={})", at, mask, other);
+  e.values[id] = {e.define(buffer.name, text), dims};
+  if (value.operands.empty() && buffer.mode == BufferMode::in) e.known[{value.buffer, place.node()}] = e.values[id];
+}
+
+void emit_store(Emission& e, const loop::Store& store) {
+  const loop::Buffer& buffer = e.kernel.buffers[store.buffer];
+  if (store.mode == loop::StoreMode::add)
+    return e.refuse(fmt::format("{} is added to at addresses that programs share (atomic)", buffer.name));
+  if (is_column_store(e, store)) return add_to_column(e, store);
+  const Tile& value = e.values[store.value];
+  e.known[{store.buffer, over_coordinates(e, store.index).node()}] = value;
+  if (buffer.mode == BufferMode::local) return;
+  Tile index = index_text(e, store.index);
+  if (value.dims & ~index.dims)
+    return e.refuse(fmt::format("several values of a tile go to one element of {}", buffer.name));
+  std::string mask = e.mask(index.dims);
+  e.line(mask.empty() ? fmt::format("tl.store({}, {})", pointer(buffer, index), value.text)
+                      : fmt::format("tl.store({}, {}, mask={})", pointer(buffer, index), value.text, mask));
+}
+
+}  // namespace kerf::codegen::triton

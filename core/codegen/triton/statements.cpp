@@ -1,0 +1,233 @@
+// Statements, and the function around them.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "codegen/triton/emission.h"
+#include "loop/walk.h"
+#include "sym/simplify.h"
+#include "sym/text.h"
+
+namespace kerf::codegen::triton {
+
+using loop::Role;
+using loop::ValueKind;
+
+namespace {
+
+void emit_define(Emission& e, loop::ValueId id) {
+  const loop::Value& value = e.kernel.values[id];
+  if (belongs_to_column(e, value)) return;
+  switch (value.kind) {
+    case ValueKind::constant: e.values[id] = {literal_text(value.literal), 0, value.literal}; return;
+    case ValueKind::index: {
+      sym::Expr index = over_coordinates(e, value.index);
+      if (index.is_constant()) {
+        e.values[id] = {fmt::format("{}", index.constant()), 0, Scalar::of_int(DType::i64, index.constant())};
+        return;
+      }
+      Tile tile = index_text(e, value.index);
+      if (e.dialect == Dialect::nvidia) tile.text = fmt::format("({}).to(tl.int64)", tile.text);
+      e.values[id] = {e.define("index", tile.text), tile.dims};
+      return;
+    }
+    case ValueKind::load: emit_load(e, id); return;
+    case ValueKind::apply: e.values[id] = emit_apply(e, value); return;
+    case ValueKind::reduced: UNREACHABLE("value %{} of a reduce has a definition", id.index);
+  }
+}
+
+void emit_loop(Emission& e, const loop::Loop& loop) {
+  bool rows = e.coordinates.list[e.coordinates.of[loop.axis]].kind == axis::CoordinateKind::row;
+  std::vector<const loop::Store*> columns;
+  if (rows) columns = columns_of(e, loop);
+  for (const loop::Store* column : columns) open_column(e, *column, loop.axis);
+  run_axes(e, std::span(&loop.axis, 1), [&] { emit_block(e, loop.body); });
+  for (const loop::Store* column : columns) close_column(e, *column);
+}
+
+void emit_statement(Emission& e, const loop::Stmt& stmt) {
+  if (const auto* define = std::get_if<loop::Define>(&stmt)) {
+    emit_define(e, define->value);
+  } else if (const auto* store = std::get_if<loop::Store>(&stmt)) {
+    emit_store(e, *store);
+  } else if (const auto* loop = std::get_if<loop::Loop>(&stmt)) {
+    emit_loop(e, *loop);
+  } else if (const auto* reduce = std::get_if<loop::Reduce>(&stmt)) {
+    emit_reduce(e, *reduce);
+  } else if (std::holds_alternative<loop::Guard>(stmt)) {
+    e.refuse("statements under a condition");
+  } else {
+    e.refuse("a barrier between grids");
+  }
+}
+
+// How many tiles there are along a coordinate of the grid; empty for one.
+std::string tile_count(const Emission& e, size_t coordinate) {
+  if (auto dim = e.dim_of[coordinate]) {
+    const TileAxis& axis = e.dims[*dim].axis;
+    return axis.whole ? "" : fmt::format("tl.cdiv({}, {})", axis.extent, axis.block);
+  }
+  return e.coordinates.list[coordinate].extent.is_constant(1) ? "" : e.extents[coordinate];
+}
+
+void define_whole(Emission& e) {
+  for (size_t d = 0; d < e.dims.size(); ++d)
+    if (e.dims[d].axis.whole)
+      e.line(fmt::format("{} = {}", e.dims[d].axis.name, e.expanded(d, fmt::format("tl.arange(0, {})", e.dims[d].axis.block))));
+}
+
+// The coordinates of one tile of the grid from its number.
+void define_grid(Emission& e, const std::vector<size_t>& grid) {
+  std::vector<size_t> walked;
+  for (size_t c : grid) {
+    if (!tile_count(e, c).empty()) {
+      walked.push_back(c);
+    } else if (!e.dim_of[c]) {
+      e.line(e.coordinates.list[c].name + " = 0");
+    }
+  }
+  for (size_t i = 0; i < walked.size(); ++i) {
+    std::vector<std::string> after;
+    for (size_t k = i + 1; k < walked.size(); ++k) after.push_back(tile_count(e, walked[k]));
+    std::string at = "tile";
+    if (!after.empty())
+      at += after.size() == 1 ? " // " + after[0] : fmt::format(" // ({})", fmt::join(after, " * "));
+    if (i > 0) at += " % " + tile_count(e, walked[i]);
+    const std::string& name = e.coordinates.list[walked[i]].name;
+    if (auto dim = e.dim_of[walked[i]]) {
+      const std::string& block = e.dims[*dim].axis.block;
+      at = at == "tile" ? at : "(" + at + ")";
+      e.line(fmt::format("{} = {}", name, e.expanded(*dim, fmt::format("{} * {} + tl.arange(0, {})", at, block, block))));
+    } else {
+      e.line(name + " = " + at);
+    }
+  }
+}
+
+void emit_body(Emission& e, std::vector<std::pair<std::string, std::string>>& grid_sizes) {
+  std::vector<size_t> grid;
+  const loop::Block* block = &e.kernel.body;
+  while (block->size() == 1 && std::holds_alternative<loop::Loop>(block->front())) {
+    const auto& loop = std::get<loop::Loop>(block->front());
+    size_t coordinate = e.coordinates.of[loop.axis];
+    Role role = e.kernel.axes[loop.axis].role;
+    if (role != Role::grid && role != Role::tile) break;
+    grid.push_back(coordinate);
+    block = &loop.body;
+  }
+  std::vector<std::string> counts;
+  for (size_t c : grid) {
+    std::string count = tile_count(e, c);
+    if (count.empty()) continue;
+    counts.push_back(count);
+    grid_sizes.emplace_back(e.extents[c], e.dim_of[c] ? e.dims[*e.dim_of[c]].axis.block : "");
+  }
+  define_whole(e);
+  if (counts.empty()) {
+  } else if (e.dialect == Dialect::ascend) {
+    e.line(fmt::format("for tile in range(tl.program_id(0), {}, tl.num_programs(0)):", fmt::join(counts, " * ")));
+    ++e.indent;
+  } else {
+    e.line(e.wide ? "tile = tl.program_id(0).to(tl.int64)" : "tile = tl.program_id(0)");
+  }
+  define_grid(e, grid);
+  emit_block(e, *block);
+}
+
+bool mentions(const std::string& text, const std::string& name) {
+  auto is_word = [&](size_t at) { return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_'); };
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1))
+    if ((at == 0 || !is_word(at - 1)) && !is_word(at + name.size())) return true;
+  return false;
+}
+
+// Names, wrapped under an opening bracket.
+std::string wrapped(const std::string& head, const std::vector<std::string>& parameters) {
+  constexpr size_t kWidth = 110;
+  std::string one_line = fmt::format("{}({}):", head, fmt::join(parameters, ", "));
+  if (one_line.size() <= kWidth) return one_line;
+  std::string text = head + "(\n", line = "   ";
+  for (const std::string& parameter : parameters) {
+    if (line.size() + parameter.size() + 2 > kWidth) {
+      text += line + "\n";
+      line = "   ";
+    }
+    line += " " + parameter + ",";
+  }
+  return text + line + "\n):";
+}
+
+}  // namespace
+
+void run_axes(Emission& e, std::span<const loop::AxisId> axes, const std::function<void()>& body) {
+  const size_t before = e.indent;
+  auto known = e.known;
+  for (loop::AxisId id : axes) {
+    size_t c = e.coordinates.of[id];
+    const std::string& name = e.coordinates.list[c].name;
+    if (!e.dim_of[c]) {
+      e.line(fmt::format("for {} in range(0, {}):", name, e.extents[c]));
+      ++e.indent;
+      continue;
+    }
+    const TileAxis& axis = e.dims[*e.dim_of[c]].axis;
+    if (axis.whole) continue;
+    std::string at = name + "_at";
+    e.line(fmt::format("for {} in range(0, {}, {}):", at, axis.extent, axis.block));
+    ++e.indent;
+    e.line(fmt::format("{} = {}", name, e.expanded(*e.dim_of[c], fmt::format("{} + tl.arange(0, {})", at, axis.block))));
+  }
+  size_t start = e.lines.size();
+  body();
+  if (e.indent == before) return;
+  if (e.lines.size() == start) e.line("pass");
+  e.indent = before;
+  e.known = std::move(known);  // of one iteration
+}
+
+void emit_block(Emission& e, const loop::Block& block) {
+  std::vector<const loop::Store*> columns;
+  for (const loop::Stmt& stmt : block) {
+    const auto* loop = std::get_if<loop::Loop>(&stmt);
+    if (!loop || e.coordinates.list[e.coordinates.of[loop->axis]].kind != axis::CoordinateKind::row) continue;
+    for (const loop::Store* store : columns_of(e, *loop)) columns.push_back(store);
+  }
+  for (const loop::Stmt& stmt : block)
+    if (!clears_columns(e, stmt, columns)) emit_statement(e, stmt);
+}
+
+Result<KernelText> emit(const loop::Kernel& kernel, Dialect dialect) {
+  Emission e(kernel, dialect);
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (dialect == Dialect::ascend && (buffer.dtype == DType::f64 || buffer.dtype == DType::u8))
+      e.refuse(fmt::format("{} is {}: the vector unit has none", buffer.name, to_text(buffer.dtype)));
+  KernelText result;
+  emit_body(e, result.grid);
+  if (e.refusal) return std::move(*e.refusal);
+  std::vector<std::string> parameters;
+  for (const loop::Buffer& buffer : kernel.buffers)
+    if (buffer.mode != loop::BufferMode::local) parameters.push_back(buffer.name + "_ptr");
+  for (const loop::Size& size : kernel.sizes) parameters.push_back(size.symbol.symbol().name);
+  std::string body = fmt::format("{}", fmt::join(e.lines, "\n"));
+  for (size_t c = 0; c < e.coordinates.list.size(); ++c) {
+    sym::Expr extent = e.coordinates.list[c].extent;
+    // An extent that only a whole tile has does not stand in the text.
+    bool stands = extent.is_constant() && mentions(body, e.extents[c]);
+    result.parameters.push_back(stands ? e.extents[c] : "");
+    if (!stands) continue;
+    parameters.push_back(fmt::format("{}: tl.constexpr = {}", e.extents[c], extent.constant()));
+    result.extents.emplace_back(e.extents[c], extent.constant());
+  }
+  for (const Dim& dim : e.dims) {
+    parameters.push_back(fmt::format("{}: tl.constexpr = {}", dim.axis.block, dim.axis.lanes));
+    result.tile.push_back(dim.axis);
+  }
+  result.function = "@triton.jit\n" + wrapped("def " + kernel.name, parameters) + "\n" + body + "\n";
+  result.library = std::move(e.library);
+  result.uses_libdevice = e.uses_libdevice;
+  return result;
+}
+
+}  // namespace kerf::codegen::triton

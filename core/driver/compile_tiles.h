@@ -1,0 +1,76 @@
+#pragma once
+// compile_tiles: Graph -> kernel texts for a target that computes in tiles, without building or running anything.
+//
+// A merged kernel that the target has no code for falls apart into its members. A member without code is returned as
+// refused, with the user's calls it comes from: the caller imports the graph again with those as library calls, until nothing is
+// refused (a library call changes what is computed around it, so that deciding here would be guessing).
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver/report.h"
+#include "driver/tile_target.h"
+#include "graph/graph.h"
+
+namespace kerf::driver {
+
+struct AxisRecord {
+  std::string name;
+  std::string extent;
+  bool folded = false;
+  int64_t block = 0;      // of the first choice; 0: walked one index at a time
+  std::string parameter;  // of the constant extent; empty where the text has none
+  int64_t cut = 0;        // of a constant extent: two blocks and a tail, for checks
+};
+
+struct AccessRecord {
+  std::string buffer;
+  bool is_store = false;
+  std::string index;  // over the axes
+  bool is_affine = true;
+};
+
+struct BufferRecord {
+  std::string name;
+  DType dtype = DType::f32;
+  int64_t elements = 0;
+  loop::BufferMode mode = loop::BufferMode::in;
+  std::optional<int64_t> below;  // of integers that are looked up with: they are in [0, below)
+};
+
+using Blocks = std::vector<std::pair<std::string, int64_t>>;  // parameter and size
+
+struct TileKernel {
+  KernelRecord record;  // its name, sources and members
+  std::vector<AxisRecord> axes;
+  std::vector<AccessRecord> accesses;
+  std::vector<BufferRecord> buffers;  // that are not local, in the order of parameters
+  std::vector<Blocks> blocks;         // choices, in decreasing size
+  std::string text;                   // the file, without the part that checks it
+  std::string loop_text;              // the kernel with its tiles, as kerf_run reads it
+  size_t unique = 0;                  // the first kernel of the same text, or itself
+};
+
+struct Refused {
+  std::vector<std::string> sources;  // calls
+  std::string kernel;
+  std::string reason;
+};
+
+struct TileCompilation {
+  std::vector<TileKernel> kernels;  // in program order
+  std::vector<ExternRecord> externs;
+  std::vector<Refused> refused;
+  std::string program_text;  // fused
+  std::vector<std::pair<std::string, double>> seconds;
+};
+
+TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& target, const SizeHints& hints);
+
+// Runs a kernel's text in the interpreter. `extents`: per axis (AxisRecord) another one, or 0. `buffers`: data of the kernel's
+// buffers that are not local, in order.
+void run_reference(const std::string& loop_text, const std::vector<int64_t>& extents, const std::vector<int64_t>& sizes,
+                   const std::vector<void*>& buffers);
+
+}  // namespace kerf::driver

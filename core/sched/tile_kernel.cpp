@@ -1,0 +1,254 @@
+#include "sched/tile_kernel.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "axis/coordinates.h"
+#include "axis/linear.h"
+#include "loop/renumber.h"
+#include "loop/walk.h"
+#include "sched/outer.h"
+#include "sched/profit.h"
+#include "sym/simplify.h"
+
+namespace kerf::sched {
+
+using axis::CoordinateKind;
+using loop::AxisId;
+using loop::Role;
+using sym::Expr;
+
+namespace {
+
+constexpr int64_t kSquareSide = 64;      // of a tile that is read and written along different coordinates
+constexpr int64_t kColumnsAcross = 256;  // results side by side, where rows are folded into them
+constexpr int64_t kEnough = 1024;        // elements; a tile of so many gets no further dimensions
+constexpr int64_t kSmallestTile = 512;   // elements; less is not worth a program of its own
+
+int64_t floor_power(int64_t n) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(n, 1)))); }
+int64_t ceil_power(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1)))); }
+
+class Tiler {
+ public:
+  Tiler(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel)
+      : kernel_(kernel),
+        limits_(limits),
+        coordinates_(axis::coordinates_of(kernel)),
+        facts_(loop::facts_of(kernel)),
+        blocks_(coordinates_.list.size(), 0),
+        budget_(limits.elements) {
+    for (AxisId axis : outer_chain(kernel))
+      if (outer_is_parallel || is_independent(kernel, axis)) parallel_.push_back(axis);
+    std::vector<bool> all(coordinates_.list.size());
+    for (size_t c = 0; c < all.size(); ++c) all[c] = may_tile(c);
+    order_ = axis::tile_order(kernel, coordinates_, all);
+  }
+
+  TiledKernel run() {
+    TiledKernel result{kernel_};
+    if (!order_.empty()) {
+      assign_rows();
+      assign_contiguous();
+      for (size_t i = order_.size(); i-- > 0 && (budget_ * kEnough > limits_.elements || folds(order_[i]));)
+        assign(order_[i], budget_);
+      spread();
+      if (blocks_[order_.back()] == 0) blocks_[order_.back()] = pad(order_.back(), 1);
+      int64_t elements = 1;
+      for (size_t c : order_) elements *= std::max<int64_t>(blocks_[c], 1);
+      result.fits = elements <= limits_.elements;
+    }
+    set_roles(result.kernel);
+    result.kernel = reordered(std::move(result.kernel));
+    return result;
+  }
+
+ private:
+  int64_t extent(size_t c) const { return std::max<int64_t>(hinted(coordinates_.list[c].extent, facts_), 1); }
+  bool is_constant(size_t c) const { return coordinates_.list[c].extent.is_constant(); }
+  bool folds(size_t c) const { return coordinates_.list[c].folded; }
+  bool is_last(size_t c) const { return c == order_.back(); }
+  bool may_tile(size_t c) const {
+    const axis::Coordinate& coordinate = coordinates_.list[c];
+    return coordinate.kind != CoordinateKind::outer ||
+           std::find(parallel_.begin(), parallel_.end(), coordinate.axes.front()) != parallel_.end();
+  }
+
+  // A block that covers n: what the target can have.
+  int64_t pad(size_t c, int64_t n) const {
+    if (limits_.powers_of_two) return ceil_power(n);
+    return is_last(c) ? (n + limits_.alignment - 1) / limits_.alignment * limits_.alignment : n;
+  }
+
+  // Rows that the kernel goes over several times stay on chip, if they can.
+  void assign_rows() {
+    int64_t row = 1;
+    bool again = false, constant = true;
+    for (size_t c : order_) {
+      const axis::Coordinate& coordinate = coordinates_.list[c];
+      if (coordinate.kind != CoordinateKind::inner) continue;
+      row *= pad(c, extent(c));
+      again = again || coordinate.axes.size() > 1 || has_rows();
+      constant = constant && is_constant(c);
+    }
+    if (!again || !constant || row > std::min(limits_.persistent_row, limits_.elements)) return;
+    for (size_t c : order_)
+      if (coordinates_.list[c].kind == CoordinateKind::inner) take(c, pad(c, extent(c)));
+  }
+
+  bool has_rows() const {
+    return std::any_of(coordinates_.list.begin(), coordinates_.list.end(),
+                       [](const axis::Coordinate& c) { return c.kind == CoordinateKind::row; });
+  }
+
+  // Coordinates along which some access is contiguous: the last, and what transposed accesses run along.
+  void assign_contiguous() {
+    std::vector<size_t> along;
+    for (const PlacedAccess& access : placed_accesses(kernel_)) {
+      Expr index = sym::simplify(sym::substitute(access.index, coordinates_.to_symbols), facts_);
+      for (size_t c : order_) {
+        auto stride = axis::stride_over(index, coordinates_.symbol(kernel_, c));
+        bool runs = stride && stride->is_constant(1) && extent(c) > 1;
+        if (runs && std::find(along.begin(), along.end(), c) == along.end()) along.push_back(c);
+      }
+    }
+    const size_t last = order_.back();
+    // A coordinate that runs along memory only inside a longer run of another access (a vector of row values) is no reason
+    // for a square.
+    bool square = along.size() > 1 && std::any_of(along.begin(), along.end(), [&](size_t c) {
+                    return c != last && blocks_[c] == 0 && reads_across(c, last);
+                  });
+    bool folds_rows = false;
+    for (size_t c : order_) folds_rows = folds_rows || (c != last && coordinates_.list[c].folded && blocks_[c] == 0);
+    int64_t most = budget_;
+    if (square) most = kSquareSide;
+    if (folds_rows && coordinates_.list[last].kind != CoordinateKind::inner) most = std::min(most, kColumnsAcross);
+    assign(last, most);
+    if (!square) return;
+    for (size_t c : along)
+      if (reads_across(c, last)) assign(c, kSquareSide);
+  }
+
+  // Some access runs along c and strides over `last`.
+  bool reads_across(size_t c, size_t last) const {
+    for (const PlacedAccess& access : placed_accesses(kernel_)) {
+      Expr index = sym::simplify(sym::substitute(access.index, coordinates_.to_symbols), facts_);
+      auto along = axis::stride_over(index, coordinates_.symbol(kernel_, c));
+      auto over = axis::stride_over(index, coordinates_.symbol(kernel_, last));
+      if (along && over && along->is_constant(1) && !over->is_constant(0)) return true;
+    }
+    return false;
+  }
+
+  void take(size_t c, int64_t block) {
+    blocks_[c] = block;
+    budget_ = std::max<int64_t>(budget_ / block, 1);
+  }
+
+  // At most `most` of the coordinate, if it has no block yet: all of it, or a part that divides it, or where it is much longer
+  // than the tile a part that overhangs at the end.
+  void assign(size_t c, int64_t most) {
+    if (blocks_[c] > 0) return;
+    most = std::min(most, budget_);
+    int64_t n = extent(c);
+    if (is_constant(c) && pad(c, n) <= most) return take(c, pad(c, n));
+    int64_t step = is_last(c) ? limits_.alignment : 1;
+    if (!limits_.powers_of_two && is_constant(c))
+      for (int64_t block = most / step * step; block >= std::max(most / 2, step + 1); block -= step)
+        if (n % block == 0) return take(c, block);
+    int64_t block = floor_power(most);
+    if (is_constant(c) && !is_last(c))
+      while (block > 1 && n % block != 0 && n < 4 * block) block /= 2;
+    if (is_last(c)) block = std::max(block, floor_power(std::min(limits_.alignment, ceil_power(n))));
+    if (block > 1) take(c, block);
+  }
+
+  // Smaller tiles where there are fewer than programs; outer coordinates only.
+  void spread() {
+    auto tiles = [&] {
+      int64_t count = 1;
+      for (size_t c = 0; c < coordinates_.list.size(); ++c)
+        if (coordinates_.list[c].kind == CoordinateKind::outer)
+          count *= (extent(c) + std::max<int64_t>(blocks_[c], 1) - 1) / std::max<int64_t>(blocks_[c], 1);
+      return count;
+    };
+    auto elements = [&] {
+      int64_t count = 1;
+      for (size_t c : order_) count *= std::max<int64_t>(blocks_[c], 1);
+      return count;
+    };
+    while (tiles() < limits_.programs && elements() > kSmallestTile) {
+      // The largest, the last coordinate only when no other is left.
+      std::optional<size_t> largest;
+      for (size_t c : order_) {
+        bool halves = coordinates_.list[c].kind == CoordinateKind::outer && blocks_[c] > 1 &&
+                      blocks_[c] % 2 == 0 && !(is_last(c) && blocks_[c] / 2 < limits_.alignment);
+        if (!halves) continue;
+        if (!largest || (is_last(*largest) ? true : !is_last(c) && blocks_[c] > blocks_[*largest])) largest = c;
+      }
+      if (!largest) return;
+      blocks_[*largest] /= 2;
+    }
+  }
+
+  void set_roles(loop::Kernel& kernel) const {
+    for (size_t c = 0; c < coordinates_.list.size(); ++c)
+      for (AxisId axis : coordinates_.list[c].axes) {
+        bool is_tile = blocks_[c] > 1 || (blocks_[c] == 1 && is_last(c));
+        if (is_tile) {
+          kernel.axes[axis].role = Role::tile;
+          kernel.axes[axis].lanes = static_cast<int>(blocks_[c]);
+        } else if (coordinates_.list[c].kind == CoordinateKind::outer && may_tile(c)) {
+          kernel.axes[axis].role = Role::grid;
+        }
+      }
+  }
+
+  // Grid axes, then tiles, then what must run in order.
+  static loop::Kernel reordered(loop::Kernel kernel) {
+    std::vector<AxisId> chain = outer_chain(kernel);
+    std::vector<AxisId> order = chain;
+    std::stable_sort(order.begin(), order.end(), [&](AxisId a, AxisId b) {
+      auto rank = [&](AxisId axis) {
+        Role role = kernel.axes[axis].role;
+        return role == Role::grid ? 0 : role == Role::tile ? 1 : 2;
+      };
+      return rank(a) < rank(b);
+    });
+    loop::Block* block = &kernel.body;
+    for (AxisId axis : order) {
+      auto& loop = std::get<loop::Loop>(block->front());
+      loop.axis = axis;
+      block = &loop.body;
+    }
+    return loop::renumber(kernel);
+  }
+
+  const loop::Kernel& kernel_;
+  const TileLimits& limits_;
+  axis::Coordinates coordinates_;
+  sym::Facts facts_;
+  std::vector<AxisId> parallel_;
+  std::vector<size_t> order_;    // of the coordinates that may be tiles
+  std::vector<int64_t> blocks_;  // per coordinate; 0: none
+  int64_t budget_;
+};
+
+// Whether some inner axis is walked although the kernel goes over it more than once.
+bool walks_rows(const loop::Kernel& kernel) {
+  for (const axis::Coordinate& c : axis::coordinates_of(kernel).list) {
+    if (c.kind != CoordinateKind::inner) continue;
+    const loop::Axis& axis = kernel.axes[c.axes.front()];
+    if (axis.role != Role::tile || !axis.extent.is_constant() || axis.extent.constant() > axis.lanes) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TiledKernel tile_kernel(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel) {
+  TiledKernel tiled = Tiler(kernel, limits, outer_is_parallel).run();
+  if (walks_rows(tiled.kernel)) tiled.kernel = loop::renumber(recompute_rows(tiled.kernel));
+  return tiled;
+}
+
+}  // namespace kerf::sched

@@ -1,0 +1,35 @@
+#pragma once
+// Tiles for targets that compute in them: which coordinates of a fused kernel are dimensions of the tile, and how long they are.
+// Decides roles only (Role::tile and its lanes, Role::grid for outer axes walked one index at a time).
+//
+//   softmax over x[4096, 500]      x0 tile 8, r tile 512 (whole: the row stays on chip)
+//   column sum of x[256, 768]      r tile 32, x0 tile 256 (an accumulator tile, folded at the end)
+//   transpose of x[512, 768]       x0 tile 64, x1 tile 64 (both sides read or write along memory)
+//
+// A row that the kernel goes over more than once is one tile while it is no longer than `persistent_row`; a longer one is
+// walked, and what it kept from one walk to the next is computed again (recompute_rows).
+#include "loop/kernel.h"
+
+namespace kerf::sched {
+
+struct TileLimits {
+  int64_t elements = 4096;         // of a tile, at most
+  int64_t persistent_row = 4096;   // elements of a row that stays on chip
+  bool powers_of_two = true;       // NVIDIA's Triton has no other blocks
+  int64_t alignment = 8;           // elements that the last dimension is a multiple of
+  int64_t programs = 128;          // tiles wanted at least, where that is possible with tiles worth a program
+};
+
+struct TiledKernel {
+  loop::Kernel kernel;
+  bool fits = true;  // the required rows are within `elements`
+};
+
+// outer_is_parallel as in ScheduleOptions.
+TiledKernel tile_kernel(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel);
+
+// Local rows, and values read back after they were written, are computed again where they are read: the kernel has no local
+// buffers then and reads nothing that it wrote (but rows that a loop adds to). Same results.
+loop::Kernel recompute_rows(const loop::Kernel& kernel);
+
+}  // namespace kerf::sched

@@ -1,0 +1,91 @@
+# The part of a kernel file that checks the kernel, the same in all: python FILE.py runs it on the GPU, or with
+# TRITON_INTERPRET=1 in Triton's interpreter, on cut extents, and compares with Kerf's interpreter (FILE.npz).
+import math
+import os
+import sys
+
+import numpy
+import torch
+
+DTYPES = {
+    "f32": torch.float32,
+    "bf16": torch.bfloat16,
+    "f16": torch.float16,
+    "f64": torch.float64,
+    "i64": torch.int64,
+    "i32": torch.int32,
+    "i16": torch.int16,
+    "i8": torch.int8,
+    "u8": torch.uint8,
+    "bool": torch.bool,
+}
+
+
+def make_buffer(position, buffer, fill=0x5A):
+    """The data of a buffer: inputs by a formula over element and position, outputs every byte `fill`."""
+    dtype, count = DTYPES[buffer["dtype"]], buffer["elements"]
+    if buffer["mode"] == "out":
+        return torch.full((count * dtype.itemsize,), fill, dtype=torch.uint8).view(dtype)
+    mask = numpy.uint64(0xFFFFFFFF)
+    element = numpy.arange(1, count + 1, dtype=numpy.uint64)
+    h = (element * numpy.uint64(2654435761) + numpy.uint64(position * 40503)) & mask
+    h = ((h >> numpy.uint64(15)) ^ h) * numpy.uint64(2246822519) & mask
+    h = (h >> numpy.uint64(13)) ^ h
+    if dtype.is_floating_point:
+        return torch.from_numpy(h.astype(numpy.float64) / 2**32 * 4 - 2).to(dtype)
+    if dtype == torch.bool:
+        return torch.from_numpy((h >> numpy.uint64(5)) & numpy.uint64(1) == 1)
+    return torch.from_numpy((h % numpy.uint64(buffer.get("below", 7))).astype(numpy.int64)).to(dtype)
+
+
+def run(kernel, info, buffers, extents, blocks):
+    """Launches the kernel over the tiles of these extents."""
+    named = {**extents, **blocks}
+    size = lambda x: named[x] if isinstance(x, str) else x  # noqa: E731
+    tiles = math.prod(-(-size(extent) // size(block)) for extent, block in info["grid"])
+    programs = min(tiles, info.get("cores", tiles))
+    if programs:
+        kernel[(programs,)](*buffers, *info["sizes"].values(), **extents, **blocks)
+
+
+def difference(got, want, tolerance):
+    """The largest difference as a part of the largest expected value, and whether it is within the tolerance."""
+    got, want = got.astype(numpy.float64), want.astype(numpy.float64)
+    same = (got == want) | (numpy.isnan(got) & numpy.isnan(want))
+    if same.all():
+        return 0.0, True
+    finite = numpy.isfinite(want)
+    scale = numpy.abs(want[finite]).max(initial=0.0) or 1.0
+    error = float(numpy.abs(got[~same] - want[~same]).max()) / scale
+    return error, error <= tolerance
+
+
+def check(kernel, info, path):
+    """The largest error of all outputs; raises AssertionError for a wrong number or a stray write."""
+    device = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
+    before = [make_buffer(i, b) for i, b in enumerate(info["buffers"])]
+    buffers = [tensor.to(device) for tensor in before]
+    run(kernel, info, buffers, info["cut"], info["blocks"][0])
+    worst, expected = 0.0, numpy.load(path)
+    for buffer, old, new in zip(info["buffers"], before, buffers, strict=True):
+        if buffer["mode"] == "in":
+            continue
+        at = torch.from_numpy(expected[buffer["name"] + "_at"])
+        new = new.cpu()
+        error, good = difference(
+            new[at].to(torch.float64).numpy(), expected[buffer["name"]], info["tolerance"]
+        )
+        assert good, f"{info['name']}: {buffer['name']} is wrong by {error:.3g} of its largest value"
+        worst = max(worst, error)
+        new[at] = old[at]
+        same = torch.equal(new.view(torch.uint8), old.view(torch.uint8))
+        assert same, f"{info['name']}: something is written to {buffer['name']} outside its domain"
+    return worst
+
+
+if __name__ == "__main__":
+    print(
+        KERNEL["name"],  # noqa: F821
+        "error",
+        check(globals()[KERNEL["name"]], KERNEL, os.path.splitext(sys.argv[0])[0] + ".npz"),  # noqa: F821
+    )
