@@ -26,6 +26,9 @@ void bind_tiles(nb::module_& module) {
       .def_ro("is_store", &AccessRecord::is_store)
       .def_ro("index", &AccessRecord::index)
       .def_ro("affine", &AccessRecord::is_affine);
+  nb::class_<TilePart>(module, "TilePart", "A kernel on a box of its domain, for run_reference.")
+      .def_ro("loop_text", &TilePart::loop_text)
+      .def_ro("axes", &TilePart::axes);
   nb::class_<TileKernel>(module, "TileKernel", "A kernel as text.")
       .def_prop_ro("name", [](const TileKernel& k) { return k.record.name; })
       .def_prop_ro("sources", [](const TileKernel& k) { return k.record.sources; })
@@ -34,7 +37,7 @@ void bind_tiles(nb::module_& module) {
       .def_ro("accesses", &TileKernel::accesses)
       .def_ro("blocks", &TileKernel::blocks)
       .def_ro("text", &TileKernel::text)
-      .def_ro("loop_text", &TileKernel::loop_text)
+      .def_ro("parts", &TileKernel::parts)
       .def_ro("unique", &TileKernel::unique);
   nb::class_<Refused>(module, "RefusedKernel", "What the target has no code for.")
       .def_ro("sources", &Refused::sources)
@@ -65,7 +68,7 @@ void bind_tiles(nb::module_& module) {
         run_reference(loop_text, extents, sizes, buffers);
       },
       nb::arg("loop_text"), nb::arg("extents"), nb::arg("sizes"), nb::arg("addresses"),
-      "Runs a kernel of TileKernel.loop_text in the interpreter, with other extents of its axes where not 0, on "
+      "Runs a part of a kernel in the interpreter, with other extents of its axes where not 0, on "
       "buffers at these addresses.");
 }
 

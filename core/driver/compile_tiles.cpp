@@ -32,7 +32,7 @@ using sym::Expr;
 namespace {
 
 struct Emitted {
-  loop::Kernel kernel;  // with tiles
+  std::vector<loop::Kernel> parts;  // with tiles
   KernelText text;
 };
 
@@ -49,9 +49,9 @@ class TileCompiler {
     limits.elements = elements;
     sched::TiledKernel tiled = sched::tile_kernel(kernel, limits, outer_is_parallel);
     if (!tiled.fits) return Unsupported{fmt::format("its rows do not fit a tile of {} elements", elements)};
-    Result<KernelText> text = codegen::triton::emit(tiled.kernel, target_.dialect);
+    Result<KernelText> text = codegen::triton::emit(tiled.parts, target_.dialect);
     if (!text) return Unsupported{text.reason()};
-    return Emitted{std::move(tiled.kernel), std::move(*text)};
+    return Emitted{std::move(tiled.parts), std::move(*text)};
   }
 
   bool accepts(const loop::Kernel& kernel) const {
@@ -72,20 +72,24 @@ class TileCompiler {
     TileKernel result;
     result.record = std::move(record);
     result.blocks = {blocks_of(first->text)};
-    const std::string body = body_of(first->text);
     for (int64_t elements : kElements) {
       if (elements >= target_.limits.elements) continue;
       Result<Emitted> smaller = emit(launch.kernel, launch.outer_is_parallel, elements);
-      if (!smaller || body_of(smaller->text) != body) continue;
+      if (!smaller || smaller->text.body != first->text.body) continue;
       Blocks blocks = blocks_of(smaller->text);
       if (blocks != result.blocks.back()) result.blocks.push_back(std::move(blocks));
     }
-    describe(*first, result);
-    result.loop_text = loop::to_text(first->kernel);
+    const loop::Kernel& kernel = launch.kernel;
+    result.axes = describe_axes(kernel, nullptr);
+    for (size_t i = 0; i < first->parts.size(); ++i) {
+      result.parts.push_back({loop::to_text(first->parts[i]), describe_axes(first->parts[i], &first->text.parts[i])});
+      describe_accesses(first->parts[i], result);
+    }
+    describe_buffers(kernel, result);
     std::vector<std::pair<std::string, int64_t>> sizes;
-    std::vector<int64_t> values = hinted_sizes(first->kernel.sizes, hints_);
+    std::vector<int64_t> values = hinted_sizes(kernel.sizes, hints_);
     for (size_t i = 0; i < values.size(); ++i)
-      sizes.emplace_back(first->kernel.sizes[i].symbol.symbol().name, values[i]);
+      sizes.emplace_back(kernel.sizes[i].symbol.symbol().name, values[i]);
     result.text = tile_file(first->text, result, target_, sizes);
     return result;
   }
@@ -93,46 +97,45 @@ class TileCompiler {
  private:
   static Blocks blocks_of(const KernelText& text) {
     Blocks blocks;
-    for (const codegen::triton::TileAxis& axis : text.tile) blocks.emplace_back(axis.block, axis.lanes);
+    for (const codegen::triton::PartText& part : text.parts)
+      for (const codegen::triton::TileAxis& axis : part.tile) blocks.emplace_back(axis.block, axis.lanes);
     return blocks;
   }
 
-  // What follows the signature: the same for every choice of blocks that the text is right for.
-  static std::string body_of(const KernelText& text) {
-    return text.function.substr(text.function.find("):\n"));
-  }
-
-  void describe(const Emitted& emitted, TileKernel& result) const {
-    const loop::Kernel& kernel = emitted.kernel;
+  // The coordinates of a kernel; with what the text has of them, if it is a part of one.
+  static std::vector<AxisRecord> describe_axes(const loop::Kernel& kernel, const codegen::triton::PartText* text) {
     axis::Coordinates coordinates = axis::coordinates_of(kernel);
-    std::map<std::string, codegen::triton::TileAxis> tiles;
-    for (const codegen::triton::TileAxis& axis : emitted.text.tile) tiles.emplace(axis.name, axis);
-    std::vector<axis::AxisInfo> axes;
+    std::vector<AxisRecord> result;
     for (size_t c = 0; c < coordinates.list.size(); ++c) {
       const axis::Coordinate& coordinate = coordinates.list[c];
       AxisRecord record{coordinate.name, sym::to_text(coordinate.extent), coordinate.folded};
-      auto tile = tiles.find(coordinate.name);
-      if (tile != tiles.end()) record.block = tile->second.lanes;
-      record.parameter = emitted.text.parameters[c];
+      const loop::Axis& axis = kernel.axes[coordinate.axes.front()];
+      if (axis.role == loop::Role::tile) record.block = axis.lanes;
+      if (text) record.parameter = text->parameters[c];
       if (coordinate.extent.is_constant())
         record.cut = record.parameter.empty() ? coordinate.extent.constant()
                                               : cut(coordinate.extent.constant(), std::max<int64_t>(record.block, 1));
-      result.axes.push_back(std::move(record));
-      axes.push_back({coordinates.symbol(kernel, c), coordinate.extent});
+      result.push_back(std::move(record));
     }
-    describe_accesses(kernel, coordinates, axes, result);
-    describe_buffers(kernel, result);
+    return result;
   }
 
   static int64_t cut(int64_t extent, int64_t block) { return std::min(extent, 2 * block + extent % block); }
 
-  static void describe_accesses(const loop::Kernel& kernel, const axis::Coordinates& coordinates,
-                                const std::vector<axis::AxisInfo>& axes, TileKernel& result) {
+  static void describe_accesses(const loop::Kernel& kernel, TileKernel& result) {
     sym::Facts facts = loop::facts_of(kernel);
+    axis::Coordinates coordinates = axis::coordinates_of(kernel);
+    std::vector<axis::AxisInfo> axes;
+    std::vector<sym::Substitution> named;
+    for (size_t c = 0; c < coordinates.list.size(); ++c) {
+      axes.push_back({coordinates.symbol(kernel, c), coordinates.list[c].extent});
+      named.push_back({axes.back().symbol, kernel.context->symbol(coordinates.list[c].name, sym::SymbolKind::axis)});
+    }
     auto add = [&](BufferId buffer, Expr index, bool is_store) {
       if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
       Expr place = sym::simplify(sym::substitute(index, coordinates.to_symbols), facts);
-      AccessRecord record{kernel.buffers[buffer].name, is_store, sym::to_text(place),
+      AccessRecord record{kernel.buffers[buffer].name, is_store,
+                          sym::to_text(sym::substitute(place, named)),
                           axis::linear_form(place, axes).has_value()};
       bool known = std::any_of(result.accesses.begin(), result.accesses.end(), [&](const AccessRecord& other) {
         return other.buffer == record.buffer && other.is_store == record.is_store && other.index == record.index;

@@ -41,14 +41,20 @@ struct BufferRecord {
 
 using Blocks = std::vector<std::pair<std::string, int64_t>>;  // parameter and size
 
-struct TileKernel {
-  KernelRecord record;  // its name, sources and members
+// A kernel on a box of its domain, as the interpreter runs it.
+struct TilePart {
+  std::string loop_text;
   std::vector<AxisRecord> axes;
+};
+
+struct TileKernel {
+  KernelRecord record;              // its name, sources and members
+  std::vector<AxisRecord> axes;     // of the whole domain, canonical
+  std::vector<TilePart> parts;      // one after another; mostly one
   std::vector<AccessRecord> accesses;
   std::vector<BufferRecord> buffers;  // that are not local, in the order of parameters
   std::vector<Blocks> blocks;         // choices, in decreasing size
   std::string text;                   // the file, without the part that checks it
-  std::string loop_text;              // the kernel with its tiles, as kerf_run reads it
   size_t unique = 0;                  // the first kernel of the same text, or itself
 };
 

@@ -35,7 +35,7 @@ using loop::Program;
 
 sched::TileLimits limits_of(codegen::triton::Dialect dialect) {
   if (dialect == codegen::triton::Dialect::nvidia) return {};
-  return {.elements = 8192, .persistent_row = 1024, .powers_of_two = false, .alignment = 8, .programs = 40};
+  return {.elements = 8192, .persistent_row = 1024, .powers_of_two = false, .alignment = 8, .programs = 40, .masked_reads = false};
 }
 
 // --- any of the IRs, told apart by the first word of the text
@@ -124,7 +124,7 @@ std::string print_triton(std::string_view text) {
   std::string result;
   auto add = [&](const Kernel& kernel, bool outer_is_parallel) {
     auto emitted = codegen::triton::emit(
-        sched::tile_kernel(valid(kernel), limits_of(dialect), outer_is_parallel).kernel, dialect);
+        sched::tile_kernel(valid(kernel), limits_of(dialect), outer_is_parallel).parts, dialect);
     result += emitted ? emitted->function : fmt::format("# {}: {}\n", kernel.name, emitted.reason());
   };
   Ir ir = parse(text, context);

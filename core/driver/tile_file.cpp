@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "codegen/triton/library.h"
@@ -36,6 +37,20 @@ double tolerance(const TileKernel& kernel) {
   return widest;
 }
 
+// With dynamic extents counted once.
+int64_t tile_count(const codegen::triton::PartText& part, const codegen::triton::KernelText& text) {
+  int64_t count = 1;
+  for (const auto& [extent, block] : part.grid) {
+    int64_t n = 1, b = 1;
+    for (const auto& [name, value] : text.extents)
+      if (name == extent) n = value;
+    for (const codegen::triton::TileAxis& axis : part.tile)
+      if (axis.block == block) b = axis.lanes;
+    count *= (n + b - 1) / b;
+  }
+  return count;
+}
+
 Json pairs(const Blocks& list) {
   Json json = Json::object();
   for (const auto& [name, value] : list) json[name] = value;
@@ -59,13 +74,18 @@ std::string dictionary(const codegen::triton::KernelText& text, const TileKernel
   json["sizes"] = pairs(sizes);
   json["extents"] = pairs(text.extents);
   Blocks cut;
-  for (const AxisRecord& axis : kernel.axes)
-    if (!axis.parameter.empty()) cut.emplace_back(axis.parameter, axis.cut);
+  for (const TilePart& part : kernel.parts)
+    for (const AxisRecord& axis : part.axes)
+      if (!axis.parameter.empty()) cut.emplace_back(axis.parameter, axis.cut);
   json["cut"] = pairs(cut);
   json["blocks"] = Json::array();
   for (const Blocks& choice : kernel.blocks) json["blocks"].push_back(pairs(choice));
+  // Programs do their share of every part: as many as the largest part has tiles.
+  const auto& largest = *std::max_element(text.parts.begin(), text.parts.end(), [&](const auto& a, const auto& b) {
+    return tile_count(a, text) < tile_count(b, text);
+  });
   json["grid"] = Json::array();
-  for (const auto& [extent, block] : text.grid)
+  for (const auto& [extent, block] : largest.grid)
     json["grid"].push_back(Json::array({extent, block.empty() ? Json(1) : Json(block)}));
   if (target.cores) json["cores"] = target.cores;
   json["tolerance"] = tolerance(kernel);

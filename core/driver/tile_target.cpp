@@ -15,7 +15,8 @@ TileTarget find_tile_target(std::string_view name) {
   auto npu = [&](std::string text, int cores, int64_t bytes, int64_t row) {
     return TileTarget{std::move(text),
                       Dialect::ascend,
-                      {.elements = 8192, .persistent_row = row, .powers_of_two = false, .alignment = 8, .programs = cores},
+                      {.elements = 8192, .persistent_row = row, .powers_of_two = false, .alignment = 8, .programs = cores,
+                       .masked_reads = false},
                       cores,
                       bytes,
                       24};

@@ -9,6 +9,7 @@
 #include "loop/walk.h"
 #include "sched/outer.h"
 #include "sched/profit.h"
+#include "sched/split_masks.h"
 #include "sym/simplify.h"
 
 namespace kerf::sched {
@@ -44,13 +45,17 @@ class Tiler {
     order_ = axis::tile_order(kernel, coordinates_, all);
   }
 
-  TiledKernel run() {
-    TiledKernel result{kernel_};
+  struct Result {
+    loop::Kernel kernel;
+    bool fits = true;
+  };
+  Result run() {
+    Result result{kernel_};
     if (!order_.empty()) {
       assign_rows();
       assign_contiguous();
-      for (size_t i = order_.size(); i-- > 0 && (budget_ * kEnough > limits_.elements || folds(order_[i]));)
-        assign(order_[i], budget_);
+      for (size_t i = order_.size(); i-- > 0;)
+        if (rank() < 2 || budget_ * kEnough > limits_.elements || folds(order_[i])) assign(order_[i], budget_);
       spread();
       if (blocks_[order_.back()] == 0) blocks_[order_.back()] = pad(order_.back(), 1);
       int64_t elements = 1;
@@ -65,6 +70,7 @@ class Tiler {
  private:
   int64_t extent(size_t c) const { return std::max<int64_t>(hinted(coordinates_.list[c].extent, facts_), 1); }
   bool is_constant(size_t c) const { return coordinates_.list[c].extent.is_constant(); }
+  int rank() const { return static_cast<int>(std::count_if(blocks_.begin(), blocks_.end(), [](int64_t b) { return b > 1; })); }
   bool folds(size_t c) const { return coordinates_.list[c].folded; }
   bool is_last(size_t c) const { return c == order_.back(); }
   bool may_tile(size_t c) const {
@@ -246,9 +252,14 @@ bool walks_rows(const loop::Kernel& kernel) {
 }  // namespace
 
 TiledKernel tile_kernel(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel) {
-  TiledKernel tiled = Tiler(kernel, limits, outer_is_parallel).run();
-  if (walks_rows(tiled.kernel)) tiled.kernel = loop::renumber(recompute_rows(tiled.kernel));
-  return tiled;
+  TiledKernel result;
+  for (const loop::Kernel& part : limits.masked_reads ? std::vector{kernel} : split_masks(kernel)) {
+    auto tiled = Tiler(part, limits, outer_is_parallel).run();
+    result.fits = result.fits && tiled.fits;
+    if (walks_rows(tiled.kernel)) tiled.kernel = loop::renumber(recompute_rows(tiled.kernel));
+    result.parts.push_back(std::move(tiled.kernel));
+  }
+  return result;
 }
 
 }  // namespace kerf::sched

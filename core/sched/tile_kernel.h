@@ -8,6 +8,8 @@
 //
 // A row that the kernel goes over more than once is one tile while it is no longer than `persistent_row`; a longer one is
 // walked, and what it kept from one walk to the next is computed again (recompute_rows).
+#include <vector>
+
 #include "loop/kernel.h"
 
 namespace kerf::sched {
@@ -18,11 +20,12 @@ struct TileLimits {
   bool powers_of_two = true;       // NVIDIA's Triton has no other blocks
   int64_t alignment = 8;           // elements that the last dimension is a multiple of
   int64_t programs = 128;          // tiles wanted at least, where that is possible with tiles worth a program
+  bool masked_reads = true;        // else reads under masks become parts (split_masks)
 };
 
 struct TiledKernel {
-  loop::Kernel kernel;
-  bool fits = true;  // the required rows are within `elements`
+  std::vector<loop::Kernel> parts;  // over the same buffers, one after another
+  bool fits = true;                 // the required rows are within `elements`
 };
 
 // outer_is_parallel as in ScheduleOptions.

@@ -241,12 +241,13 @@ def _expected(kernel: Kernel) -> dict[str, numpy.ndarray]:
     for fill in (0x5A, 0xA5):
         buffers = [kernel_main.make_buffer(i, b, fill) for i, b in enumerate(info["buffers"])]
         inputs = [b.clone() for b in buffers]
-        _core.run_reference(
-            kernel.core.loop_text,
-            [axis.cut for axis in kernel.core.axes],
-            list(info["sizes"].values()),
-            [b.data_ptr() for b in buffers],
-        )
+        for part in kernel.core.parts:
+            _core.run_reference(
+                part.loop_text,
+                [axis.cut for axis in part.axes],
+                list(info["sizes"].values()),
+                [b.data_ptr() for b in buffers],
+            )
         runs.append((buffers, inputs))
     arrays = {}
     for i, buffer in enumerate(info["buffers"]):

@@ -26,15 +26,13 @@ constexpr int64_t kNarrowElements = int64_t{1} << 31;
 
 }  // namespace
 
-Emission::Emission(const loop::Kernel& k, Dialect d)
+Emission::Emission(const loop::Kernel& k, Dialect d, Names taken)
     : kernel(k),
       dialect(d),
       facts(loop::facts_of(k)),
       coordinates(axis::coordinates_of(k)),
+      names(std::move(taken)),
       values(k.values.size()) {
-  for (const loop::Buffer& buffer : kernel.buffers)
-    if (buffer.mode != loop::BufferMode::local) names.give(buffer.name + "_ptr");
-  for (const loop::Size& size : kernel.sizes) names.give(size.symbol.symbol().name);
   std::vector<bool> in_tile;
   for (axis::Coordinate& coordinate : coordinates.list) {
     coordinate.name = names.give(coordinate.name);

@@ -35,7 +35,8 @@ struct Dim {
 };
 
 struct Emission {
-  Emission(const loop::Kernel& k, Dialect d);
+  // `taken`: the names that are taken.
+  Emission(const loop::Kernel& k, Dialect d, Names taken);
 
   const loop::Kernel& kernel;
   Dialect dialect;

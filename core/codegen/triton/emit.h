@@ -12,12 +12,14 @@
 //     read back just after it was written is the value itself. Otherwise it is walked tile by tile, folds keep an accumulator
 //     tile, and such rows are refused (sched/recompute_rows removes them).
 //   * A row in memory to which the iterations of a loop add (a column sum) is an accumulator, stored after the loop.
+//   * Parts of a kernel (sched/split_masks) are tile loops one after another; every program does its share of each.
 //   * Points outside the domain (a tile that overhangs its extent) are masked by conjunctions of `index < extent`, one for each
 //     dimension that overhangs, and only where an access or a fold needs it.
 //
 // Contract: the kernel is valid, its tile axes have lanes. Deterministic. Does not choose tiles (sched/choose_tiles) and does not
 // look at the hardware's sizes.
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,18 +40,24 @@ struct TileAxis {
   bool whole = false;  // one tile spans the extent
 };
 
-struct KernelText {
-  std::vector<std::string> parameters;                     // per coordinate: of its constant extent, if the text has it
-  std::string function;                                    // with its decorator
-  std::vector<std::string> library;                        // functions of library.h that it calls, in order of need
-  bool uses_libdevice = false;
-  std::vector<std::pair<std::string, int64_t>> extents;    // constant extents: parameter and value, in signature order
-  std::vector<TileAxis> tile;                              // in tile order
+// The text of a part: a kernel on a box of its domain.
+struct PartText {
+  std::vector<std::string> parameters;  // per coordinate: of its constant extent; empty where the text does not have it
+  std::vector<TileAxis> tile;           // in tile order
   // The number of tiles is the product of ceil(extent / block); a block is empty where indices are walked one by one.
   std::vector<std::pair<std::string, std::string>> grid;
 };
 
-// The kernel as text, or why there is none.
-Result<KernelText> emit(const loop::Kernel& kernel, Dialect dialect);
+struct KernelText {
+  std::string function;                                  // with its decorator
+  std::string body;                                      // what follows the signature
+  std::vector<std::string> library;                      // functions of library.h that it calls, in order of need
+  bool uses_libdevice = false;
+  std::vector<std::pair<std::string, int64_t>> extents;  // constant extents: parameter and value, in signature order
+  std::vector<PartText> parts;
+};
+
+// Kernels over the same buffers, one after another in one function, as text; or why there is none. NVIDIA has one part.
+Result<KernelText> emit(std::span<const loop::Kernel> parts, Dialect dialect);
 
 }  // namespace kerf::codegen::triton

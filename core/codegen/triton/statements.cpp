@@ -198,35 +198,49 @@ void emit_block(Emission& e, const loop::Block& block) {
     if (!clears_columns(e, stmt, columns)) emit_statement(e, stmt);
 }
 
-Result<KernelText> emit(const loop::Kernel& kernel, Dialect dialect) {
-  Emission e(kernel, dialect);
-  for (const loop::Buffer& buffer : kernel.buffers)
-    if (dialect == Dialect::ascend && (buffer.dtype == DType::f64 || buffer.dtype == DType::u8))
-      e.refuse(fmt::format("{} is {}: the vector unit has none", buffer.name, to_text(buffer.dtype)));
-  KernelText result;
-  emit_body(e, result.grid);
-  if (e.refusal) return std::move(*e.refusal);
+Result<KernelText> emit(std::span<const loop::Kernel> parts, Dialect dialect) {
+  CHECK(!parts.empty() && (parts.size() == 1 || dialect == Dialect::ascend), "{} parts of a kernel", parts.size());
+  const loop::Kernel& kernel = parts[0];
+  Names names;
   std::vector<std::string> parameters;
-  for (const loop::Buffer& buffer : kernel.buffers)
-    if (buffer.mode != loop::BufferMode::local) parameters.push_back(buffer.name + "_ptr");
-  for (const loop::Size& size : kernel.sizes) parameters.push_back(size.symbol.symbol().name);
-  std::string body = fmt::format("{}", fmt::join(e.lines, "\n"));
-  for (size_t c = 0; c < e.coordinates.list.size(); ++c) {
-    sym::Expr extent = e.coordinates.list[c].extent;
-    // An extent that only a whole tile has does not stand in the text.
-    bool stands = extent.is_constant() && mentions(body, e.extents[c]);
-    result.parameters.push_back(stands ? e.extents[c] : "");
-    if (!stands) continue;
-    parameters.push_back(fmt::format("{}: tl.constexpr = {}", e.extents[c], extent.constant()));
-    result.extents.emplace_back(e.extents[c], extent.constant());
+  for (const loop::Buffer& buffer : kernel.buffers) {
+    if (buffer.mode == loop::BufferMode::local) continue;
+    if (dialect == Dialect::ascend && (buffer.dtype == DType::f64 || buffer.dtype == DType::u8))
+      return Unsupported{fmt::format("{} is {}: the vector unit has none", buffer.name, to_text(buffer.dtype))};
+    parameters.push_back(names.give(buffer.name + "_ptr"));
   }
-  for (const Dim& dim : e.dims) {
-    parameters.push_back(fmt::format("{}: tl.constexpr = {}", dim.axis.block, dim.axis.lanes));
-    result.tile.push_back(dim.axis);
+  for (const loop::Size& size : kernel.sizes) parameters.push_back(names.give(size.symbol.symbol().name));
+  KernelText result;
+  std::vector<std::string> blocks;
+  for (const loop::Kernel& part : parts) {
+    Emission e(part, dialect, std::move(names));
+    PartText text;
+    emit_body(e, text.grid);
+    if (e.refusal) return std::move(*e.refusal);
+    std::string body = fmt::format("{}\n", fmt::join(e.lines, "\n"));
+    for (size_t c = 0; c < e.coordinates.list.size(); ++c) {
+      sym::Expr extent = e.coordinates.list[c].extent;
+      // An extent that only a whole tile has does not stand in the text.
+      bool stands = extent.is_constant() && mentions(body, e.extents[c]);
+      text.parameters.push_back(stands ? e.extents[c] : "");
+      if (!stands) continue;
+      parameters.push_back(fmt::format("{}: tl.constexpr = {}", e.extents[c], extent.constant()));
+      result.extents.emplace_back(e.extents[c], extent.constant());
+    }
+    for (const Dim& dim : e.dims) {
+      blocks.push_back(fmt::format("{}: tl.constexpr = {}", dim.axis.block, dim.axis.lanes));
+      text.tile.push_back(dim.axis);
+    }
+    result.body += body;
+    for (const std::string& function : e.library)
+      if (std::find(result.library.begin(), result.library.end(), function) == result.library.end())
+        result.library.push_back(function);
+    result.uses_libdevice = result.uses_libdevice || e.uses_libdevice;
+    result.parts.push_back(std::move(text));
+    names = std::move(e.names);
   }
-  result.function = "@triton.jit\n" + wrapped("def " + kernel.name, parameters) + "\n" + body + "\n";
-  result.library = std::move(e.library);
-  result.uses_libdevice = e.uses_libdevice;
+  parameters.insert(parameters.end(), blocks.begin(), blocks.end());
+  result.function = "@triton.jit\n" + wrapped("def " + kernel.name, parameters) + "\n" + result.body;
   return result;
 }
 

@@ -1,0 +1,251 @@
+#include "sched/split_masks.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "loop/renumber.h"
+#include "loop/walk.h"
+#include "sched/outer.h"
+#include "sym/simplify.h"
+
+namespace kerf::sched {
+
+using loop::AxisId;
+using loop::ValueId;
+using loop::ValueKind;
+using ops::ScalarOp;
+using sym::Expr;
+
+namespace {
+
+bool is_comparison(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::eq:
+    case ScalarOp::ne:
+    case ScalarOp::lt:
+    case ScalarOp::le:
+    case ScalarOp::gt:
+    case ScalarOp::ge: return true;
+    default: return false;
+  }
+}
+
+// An integer value that is an expression of axes.
+std::optional<Expr> index_of(const loop::Kernel& kernel, ValueId id) {
+  const loop::Value& value = kernel.values[id];
+  if (value.kind == ValueKind::index) return value.index;
+  if (value.kind == ValueKind::constant && is_integer(value.dtype))
+    return kernel.context->constant(value.literal.i);
+  return std::nullopt;
+}
+
+// Where comparisons under the masks of reads change along outer axes.
+class Cuts {
+ public:
+  explicit Cuts(const loop::Kernel& kernel) : kernel_(kernel), facts_(loop::facts_of(kernel)) {
+    for (AxisId axis : outer_chain(kernel)) outer_.push_back(axis);
+    loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path&) {
+      const auto* define = std::get_if<loop::Define>(&stmt);
+      if (!define) return;
+      const loop::Value& value = kernel.values[define->value];
+      if (value.kind == ValueKind::load && !value.operands.empty()) look_at(value.operands[0]);
+    });
+  }
+
+  // Per axis the points, ascending, strictly inside; no axis without.
+  std::map<AxisId, std::set<int64_t>> points;
+
+ private:
+  void look_at(ValueId id) {
+    if (!seen_.insert(id).second) return;
+    const loop::Value& value = kernel_.values[id];
+    if (value.kind != ValueKind::apply) return;
+    if (!is_comparison(value.op)) {
+      if (value.dtype == DType::b1)
+        for (ValueId operand : value.operands) look_at(operand);
+      return;
+    }
+    auto a = index_of(kernel_, value.operands[0]), b = index_of(kernel_, value.operands[1]);
+    if (a && b) add(value.op, sym::simplify(*a - *b, facts_));
+  }
+
+  // `difference` compared with 0.
+  void add(ScalarOp op, Expr difference) {
+    std::vector<Expr> symbols;
+    sym::collect_symbols(difference, symbols);
+    if (symbols.size() != 1) return;
+    auto axis = std::find_if(outer_.begin(), outer_.end(),
+                             [&](AxisId id) { return kernel_.axes[id].symbol == symbols[0]; });
+    auto affine = sym::affine_in(difference, symbols[0]);
+    if (axis == outer_.end() || !affine || !affine->coefficient.is_constant() || !affine->rest.is_constant()) return;
+    Expr extent = kernel_.axes[*axis].extent;
+    if (!extent.is_constant()) return;
+    // Where scale * i + offset goes from below 0 to 0, and from 0 to above.
+    int64_t scale = affine->coefficient.constant(), offset = affine->rest.constant();
+    if (scale < 0) scale = -scale, offset = -offset, op = mirrored(op);
+    auto ceil = [](int64_t n, int64_t d) { return n >= 0 ? (n + d - 1) / d : -(-n / d); };
+    int64_t reaches = ceil(-offset, scale), passes = ceil(-offset + 1, scale);
+    bool equality = op == ScalarOp::eq || op == ScalarOp::ne;
+    if (equality || op == ScalarOp::lt || op == ScalarOp::ge) insert(*axis, reaches, extent.constant());
+    if (equality || op == ScalarOp::le || op == ScalarOp::gt) insert(*axis, passes, extent.constant());
+  }
+
+  static ScalarOp mirrored(ScalarOp op) {
+    switch (op) {
+      case ScalarOp::lt: return ScalarOp::gt;
+      case ScalarOp::gt: return ScalarOp::lt;
+      case ScalarOp::le: return ScalarOp::ge;
+      case ScalarOp::ge: return ScalarOp::le;
+      default: return op;
+    }
+  }
+
+  void insert(AxisId axis, int64_t point, int64_t extent) {
+    if (point > 0 && point < extent) points[axis].insert(point);
+  }
+
+  const loop::Kernel& kernel_;
+  sym::Facts facts_;
+  std::vector<AxisId> outer_;
+  std::set<ValueId> seen_;
+};
+
+struct Interval {
+  AxisId axis;
+  int64_t begin = 0, end = 0;
+};
+
+// A copy of the kernel on a box, with what is known there folded.
+class Box {
+ public:
+  Box(const loop::Kernel& kernel, const std::vector<Interval>& intervals) : kernel_(kernel) {
+    std::vector<sym::Substitution> moved;
+    std::set<AxisId> gone;
+    for (const Interval& interval : intervals) {
+      loop::Axis& axis = kernel_.axes[interval.axis];
+      Expr begin = kernel_.context->constant(interval.begin);
+      bool single = interval.end - interval.begin == 1;
+      axis.extent = kernel_.context->constant(interval.end - interval.begin);
+      moved.push_back({axis.symbol, single ? begin : axis.symbol + begin});
+      if (single) gone.insert(interval.axis);
+    }
+    kernel_.body = loop::rewrite_block(std::move(kernel_.body), [&](loop::Stmt stmt, loop::Block& out) {
+      auto* loop = std::get_if<loop::Loop>(&stmt);
+      if (!loop || !gone.contains(loop->axis)) return out.push_back(std::move(stmt));
+      for (loop::Stmt& inner : loop->body) out.push_back(std::move(inner));
+    });
+    facts_ = loop::facts_of(kernel_);
+    loop::rewrite_expressions(kernel_, [&](Expr expr) { return sym::simplify(sym::substitute(expr, moved), facts_); });
+  }
+
+  loop::Kernel run() {
+    IdVector<ValueId, ValueId> map(kernel_.values.size());
+    for (ValueId id(0); id < kernel_.values.end_id(); ++id.index) map[id] = id;
+    loop::walk(kernel_.body, [&](const loop::Stmt& stmt, const loop::Path&) {
+      const auto* define = std::get_if<loop::Define>(&stmt);
+      if (!define) return;
+      loop::Value& value = kernel_.values[define->value];
+      for (ValueId& operand : value.operands) operand = map[operand];
+      if (auto same = fold(value)) map[define->value] = *same;
+    });
+    loop::replace_uses(kernel_, map);
+    return loop::remove_dead_values(kernel_);
+  }
+
+ private:
+  std::optional<bool> truth(ValueId id) const {
+    const loop::Value& value = kernel_.values[id];
+    if (value.kind != ValueKind::constant || value.dtype != DType::b1) return std::nullopt;
+    return value.literal.i != 0;
+  }
+
+  static void become(loop::Value& value, bool constant) {
+    value = loop::Value{.kind = ValueKind::constant, .dtype = DType::b1, .literal = Scalar::of_int(DType::b1, constant)};
+  }
+
+  // Changes the value to what it is here; or says which other value it is.
+  std::optional<ValueId> fold(loop::Value& value) {
+    if (value.kind == ValueKind::load && !value.operands.empty()) {
+      auto reads = truth(value.operands[0]);
+      if (reads && !*reads) return value.operands[1];
+      if (reads) value.operands.clear();
+      return std::nullopt;
+    }
+    if (value.kind != ValueKind::apply) return std::nullopt;
+    if (is_comparison(value.op)) {
+      auto a = index_of(kernel_, value.operands[0]), b = index_of(kernel_, value.operands[1]);
+      if (auto known = a && b ? compare(value.op, *a, *b) : std::nullopt) become(value, *known);
+      return std::nullopt;
+    }
+    return fold_logic(value);
+  }
+
+  std::optional<bool> compare(ScalarOp op, Expr a, Expr b) const {
+    auto less = [&](Expr x, Expr y) { return sym::provably_less(x, y, facts_); };
+    auto most = [&](Expr x, Expr y) { return sym::provably_less_equal(x, y, facts_); };
+    auto decided = [](bool yes, bool no) { return yes ? std::optional(true) : no ? std::optional(false) : std::nullopt; };
+    switch (op) {
+      case ScalarOp::lt: return decided(less(a, b), most(b, a));
+      case ScalarOp::le: return decided(most(a, b), less(b, a));
+      case ScalarOp::gt: return decided(less(b, a), most(a, b));
+      case ScalarOp::ge: return decided(most(b, a), less(a, b));
+      case ScalarOp::eq: return decided(sym::provably_equal(a, b, facts_), less(a, b) || less(b, a));
+      case ScalarOp::ne: return decided(less(a, b) || less(b, a), sym::provably_equal(a, b, facts_));
+      default: return std::nullopt;
+    }
+  }
+
+  std::optional<ValueId> fold_logic(loop::Value& value) {
+    if (value.op == ScalarOp::where) {
+      auto takes = truth(value.operands[0]);
+      return takes ? std::optional(value.operands[*takes ? 1 : 2]) : std::nullopt;
+    }
+    if (value.dtype != DType::b1) return std::nullopt;
+    if (value.op == ScalarOp::not_) {
+      if (auto known = truth(value.operands[0])) become(value, !*known);
+      return std::nullopt;
+    }
+    if (value.op != ScalarOp::and_ && value.op != ScalarOp::or_) return std::nullopt;
+    bool decides = value.op == ScalarOp::or_;  // the value that settles the result
+    for (size_t i = 0; i < 2; ++i) {
+      auto known = truth(value.operands[i]);
+      if (known && *known == decides) return value.operands[i];
+      if (known) return value.operands[1 - i];
+    }
+    return std::nullopt;
+  }
+
+  loop::Kernel kernel_;
+  sym::Facts facts_;
+};
+
+}  // namespace
+
+std::vector<loop::Kernel> split_masks(const loop::Kernel& kernel) {
+  std::map<AxisId, std::set<int64_t>> points = Cuts(kernel).points;
+  size_t boxes = 1;
+  for (const auto& [axis, at] : points) boxes *= at.size() + 1;
+  if (boxes == 1 || boxes > kMostBoxes) return {kernel};
+  std::vector<std::vector<Interval>> all{{}};
+  for (const auto& [axis, at] : points) {
+    std::vector<std::vector<Interval>> longer;
+    for (const std::vector<Interval>& box : all) {
+      int64_t begin = 0;
+      auto add = [&](int64_t end) {
+        longer.push_back(box);
+        longer.back().push_back({axis, begin, end});
+        begin = end;
+      };
+      for (int64_t point : at) add(point);
+      add(kernel.axes[axis].extent.constant());
+    }
+    all = std::move(longer);
+  }
+  std::vector<loop::Kernel> result;
+  for (const std::vector<Interval>& box : all) result.push_back(Box(kernel, box).run());
+  return result;
+}
+
+}  // namespace kerf::sched

@@ -1,0 +1,22 @@
+#pragma once
+// Kernels without masked reads, for targets that have none: where a mask compares an outer axis with a constant, the domain
+// falls into boxes, in each of which the mask is true or false all over.
+//
+//   for x0 < 3                       x0 = 0:   store y[..], 0
+//     %1 = load x[..] if x0 == 1     x0 = 1:   store y[..], load x[..]
+//       else 0                       x0 = 2:   store y[..], 0
+//     store y[64*x0 + ..], %1
+//
+// Boxes are kernels over the same buffers; together they do what the kernel does. An axis of one index is gone.
+#include <vector>
+
+#include "loop/kernel.h"
+
+namespace kerf::sched {
+
+inline constexpr size_t kMostBoxes = 8;
+
+// The kernel itself where it has no such masks, or where there would be more than kMostBoxes boxes.
+std::vector<loop::Kernel> split_masks(const loop::Kernel& kernel);
+
+}  // namespace kerf::sched
