@@ -14,6 +14,7 @@ from pathlib import Path
 _DATA = {"base", "sym", "ops", "target"}
 _LOOPS = _DATA | {"loop"}
 _CODEGEN = _LOOPS | {"axis", "codegen"}
+_DRIVEN = _CODEGEN | {"codegen/triton", "graph", "lower", "sched", "runtime"}
 
 # What each folder may include besides itself. `codegen` alone is the interface that the generators implement.
 ALLOWED = {
@@ -33,10 +34,10 @@ ALLOWED = {
     "codegen/triton": _CODEGEN,
     "codegen/vm": _CODEGEN,
     "runtime": {"base", "sym", "target"},
-    "driver": _CODEGEN | {"graph", "lower", "sched", "runtime"},
-    "tools": _CODEGEN | {"graph", "lower", "sched", "runtime", "driver"},
+    "driver": _DRIVEN,
+    "tools": _DRIVEN | {"driver"},
     "bindings": _DATA | {"graph", "partition", "runtime", "driver"},
-    "tests": _CODEGEN | {"graph", "partition", "lower", "sched", "runtime", "driver"},
+    "tests": _DRIVEN | {"partition", "driver"},
 }
 
 # Headers from outside that only these folders may see; the first match decides.

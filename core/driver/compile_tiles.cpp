@@ -8,7 +8,9 @@
 
 #include "axis/coordinates.h"
 #include "axis/linear.h"
+#include "codegen/triton/buffer_bytes.h"
 #include "codegen/triton/emit.h"
+#include "codegen/triton/parse_text.h"
 #include "base/error.h"
 #include "driver/pipeline.h"
 #include "driver/stage.h"
@@ -36,23 +38,29 @@ struct Emitted {
   KernelText text;
 };
 
+// The kernel at other extents of its axes.
+loop::Kernel cut_kernel(const loop::Kernel& kernel, std::span<const int64_t> extents) {
+  loop::Kernel result = kernel;
+  axis::Coordinates coordinates = axis::coordinates_of(kernel);
+  for (size_t c = 0; c < std::min(extents.size(), coordinates.list.size()); ++c) {
+    if (extents[c] <= 0) continue;
+    for (loop::AxisId axis : coordinates.list[c].axes) result.axes[axis].extent = kernel.context->constant(extents[c]);
+  }
+  return result;
+}
+
+loop::Kernel cut_kernel(const loop::Kernel& kernel, const std::vector<AxisRecord>& axes) {
+  std::vector<int64_t> extents;
+  for (const AxisRecord& axis : axes) extents.push_back(axis.cut);
+  return cut_kernel(kernel, extents);
+}
+
 // Sizes of tiles to try, largest first.
 constexpr int64_t kElements[] = {32768, 16384, 8192, 4096, 2048, 1024, 512};
 
 class TileCompiler {
  public:
   TileCompiler(const TileTarget& target, const SizeHints& hints) : target_(target), hints_(hints) {}
-
-  // The kernel at its first choice, or why there is none.
-  Result<Emitted> emit(const loop::Kernel& kernel, bool outer_is_parallel, int64_t elements) const {
-    sched::TileLimits limits = target_.limits;
-    limits.elements = elements;
-    sched::TiledKernel tiled = sched::tile_kernel(kernel, limits, outer_is_parallel);
-    if (!tiled.fits) return Unsupported{fmt::format("its rows do not fit a tile of {} elements", elements)};
-    Result<KernelText> text = codegen::triton::emit(tiled.parts, target_.dialect);
-    if (!text) return Unsupported{text.reason()};
-    return Emitted{std::move(tiled.parts), std::move(*text)};
-  }
 
   bool accepts(const loop::Kernel& kernel) const {
     if (target_.most_reads) {
@@ -63,38 +71,86 @@ class TileCompiler {
       });
       if (reads > target_.most_reads) return false;
     }
-    return bool(emit(kernel, true, target_.limits.elements));
+    return bool(compile(loop::Launch{kernel, {}, true, {}}, {}));
   }
 
-  Result<TileKernel> compile(const loop::Launch& launch, KernelRecord record) const {
-    Result<Emitted> first = emit(launch.kernel, launch.outer_is_parallel, target_.limits.elements);
-    if (!first) return Unsupported{first.reason()};
-    TileKernel result;
-    result.record = std::move(record);
-    result.blocks = {blocks_of(first->text)};
-    for (int64_t elements : kElements) {
-      if (elements >= target_.limits.elements) continue;
-      Result<Emitted> smaller = emit(launch.kernel, launch.outer_is_parallel, elements);
-      if (!smaller || smaller->text.body != first->text.body) continue;
-      Blocks blocks = blocks_of(smaller->text);
-      if (blocks != result.blocks.back()) result.blocks.push_back(std::move(blocks));
+  // At the largest tiles that fit, with smaller ones as further choices; or why there is no text.
+  Result<TileKernel> compile(const loop::Launch& launch, const KernelRecord& record) const {
+    std::string reason;
+    // Rows on chip, and where they do not fit, walked.
+    for (int64_t row : {target_.limits.persistent_row, int64_t{0}}) {
+      std::optional<TileKernel> first;
+      std::string body;
+      KernelText text;
+      for (int64_t elements : kElements) {
+        if (elements > target_.limits.elements) continue;
+        sched::TileLimits limits = target_.limits;
+        limits.elements = elements;
+        limits.persistent_row = row;
+        Result<Emitted> emitted = emit(launch, limits);
+        if (!emitted) {
+          if (reason.empty()) reason = emitted.reason();
+          continue;
+        }
+        Blocks blocks = blocks_of(emitted->text);
+        if (first) {
+          if (emitted->text.body == body && blocks != first->blocks.back()) first->blocks.push_back(std::move(blocks));
+          continue;
+        }
+        TileKernel kernel = describe(launch, record, *emitted, std::move(blocks));
+        if (!fits(kernel)) {
+          reason = fmt::format("its tiles take more than {} bytes", target_.on_chip_bytes);
+          continue;
+        }
+        body = emitted->text.body;
+        first = std::move(kernel);
+        text = std::move(emitted->text);
+      }
+      if (!first) continue;
+      first->text = file(*first, text, launch.kernel);
+      return std::move(*first);
     }
-    const loop::Kernel& kernel = launch.kernel;
-    result.axes = describe_axes(kernel, nullptr);
-    for (size_t i = 0; i < first->parts.size(); ++i) {
-      result.parts.push_back({loop::to_text(first->parts[i]), describe_axes(first->parts[i], &first->text.parts[i])});
-      describe_accesses(first->parts[i], result);
-    }
-    describe_buffers(kernel, result);
-    std::vector<std::pair<std::string, int64_t>> sizes;
-    std::vector<int64_t> values = hinted_sizes(kernel.sizes, hints_);
-    for (size_t i = 0; i < values.size(); ++i)
-      sizes.emplace_back(kernel.sizes[i].symbol.symbol().name, values[i]);
-    result.text = tile_file(first->text, result, target_, sizes);
-    return result;
+    return Unsupported{reason};
   }
 
  private:
+  Result<Emitted> emit(const loop::Launch& launch, const sched::TileLimits& limits) const {
+    sched::TiledKernel tiled = sched::tile_kernel(launch.kernel, limits, launch.outer_is_parallel);
+    if (!tiled.fits) return Unsupported{fmt::format("its rows do not fit a tile of {} elements", limits.elements)};
+    Result<KernelText> text = codegen::triton::emit(tiled.parts, target_.dialect);
+    if (!text) return Unsupported{text.reason()};
+    return Emitted{std::move(tiled.parts), std::move(*text)};
+  }
+
+  // Whether the tiles that are alive at once fit the chip; the estimate is the verifier's.
+  bool fits(const TileKernel& kernel) const {
+    if (!target_.on_chip_bytes) return true;
+    return triton::buffer_bytes(triton::parse_text(kernel.text), kernel.blocks[0]) * 10 <= target_.on_chip_bytes * 9;
+  }
+
+  std::string file(const TileKernel& kernel, const KernelText& text, const loop::Kernel& of) const {
+    std::vector<std::pair<std::string, int64_t>> sizes;
+    std::vector<int64_t> values = hinted_sizes(of.sizes, hints_);
+    for (size_t i = 0; i < values.size(); ++i) sizes.emplace_back(of.sizes[i].symbol.symbol().name, values[i]);
+    return tile_file(text, kernel, target_, sizes);
+  }
+
+  TileKernel describe(const loop::Launch& launch, const KernelRecord& record, const Emitted& emitted, Blocks blocks) const {
+    TileKernel result;
+    result.record = record;
+    result.record.name = launch.kernel.name;
+    result.blocks.push_back(std::move(blocks));
+    result.axes = describe_axes(launch.kernel, nullptr);
+    for (size_t i = 0; i < emitted.parts.size(); ++i) {
+      result.parts.push_back(
+          {loop::to_text(emitted.parts[i]), describe_axes(emitted.parts[i], &emitted.text.parts[i])});
+      describe_accesses(emitted.parts[i], result);
+    }
+    describe_buffers(launch.kernel, emitted.parts, result);
+    result.text = file(result, emitted.text, launch.kernel);
+    return result;
+  }
+
   static Blocks blocks_of(const KernelText& text) {
     Blocks blocks;
     for (const codegen::triton::PartText& part : text.parts)
@@ -150,7 +206,7 @@ class TileCompiler {
     });
   }
 
-  void describe_buffers(const loop::Kernel& kernel, TileKernel& result) const {
+  void describe_buffers(const loop::Kernel& kernel, const std::vector<loop::Kernel>& parts, TileKernel& result) const {
     std::vector<int64_t> sizes = hinted_sizes(kernel.sizes, hints_);
     auto size = [&](const sym::Symbol& symbol) {
       for (size_t i = 0; i < kernel.sizes.size(); ++i)
@@ -169,8 +225,21 @@ class TileCompiler {
     for (BufferId id(0); id < kernel.buffers.end_id(); ++id.index) {
       const loop::Buffer& buffer = kernel.buffers[id];
       if (buffer.mode == loop::BufferMode::local) continue;
-      BufferRecord record{buffer.name, buffer.dtype, sym::evaluate(loop::element_count(kernel, id), size).value_or(0),
-                          buffer.mode};
+      int64_t elements = sym::evaluate(loop::element_count(kernel, id), size).value_or(0), reached = 0;
+      for (size_t i = 0; i < parts.size(); ++i) {
+        sym::Facts facts = loop::facts_of(cut_kernel(parts[i], result.parts[i].axes));
+        loop::walk(parts[i].body, [&](const loop::Stmt& stmt, const loop::Path&) {
+          const auto* define = std::get_if<loop::Define>(&stmt);
+          const auto* store = std::get_if<loop::Store>(&stmt);
+          Expr index;
+          if (store && store->buffer == id) index = store->index;
+          if (define && parts[i].values[define->value].kind == loop::ValueKind::load &&
+              parts[i].values[define->value].buffer == id)
+            index = parts[i].values[define->value].index;
+          if (index.valid()) reached = std::max(reached, sym::range_of(index, facts).hi.value_or(elements - 1) + 1);
+        });
+      }
+      BufferRecord record{buffer.name, buffer.dtype, elements, std::min(reached, elements), buffer.mode, {}};
       if (auto found = below.find(id); found != below.end()) record.below = found->second;
       result.buffers.push_back(std::move(record));
     }
@@ -199,7 +268,7 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
     for (const auto& step : program.steps) {
       const auto* launch = std::get_if<loop::Launch>(&step);
       if (!launch) continue;
-      Result<TileKernel> kernel = compiler.compile(*launch, std::move(records.kernels[next++]));
+      Result<TileKernel> kernel = compiler.compile(*launch, records.kernels[next++]);
       if (!kernel) {
         result.refused.push_back({launch->kernel.sources, launch->kernel.name, kernel.reason()});
         continue;
@@ -218,12 +287,7 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
 void run_reference(const std::string& loop_text, const std::vector<int64_t>& extents, const std::vector<int64_t>& sizes,
                    const std::vector<void*>& buffers) {
   sym::Context context;
-  loop::Kernel kernel = loop::parse_kernel(loop_text, context);
-  axis::Coordinates coordinates = axis::coordinates_of(kernel);
-  for (size_t c = 0; c < std::min(extents.size(), coordinates.list.size()); ++c) {
-    if (extents[c] <= 0) continue;
-    for (loop::AxisId axis : coordinates.list[c].axes) kernel.axes[axis].extent = context.constant(extents[c]);
-  }
+  loop::Kernel kernel = cut_kernel(loop::parse_kernel(loop_text, context), extents);
   target::KernelError error;
   loop::interpret(kernel, sizes, buffers, error);
   if (error.code != target::KernelError::kNone)

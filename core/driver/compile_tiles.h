@@ -35,6 +35,7 @@ struct BufferRecord {
   std::string name;
   DType dtype = DType::f32;
   int64_t elements = 0;
+  int64_t cut_elements = 0;  // that are reached at cut extents
   loop::BufferMode mode = loop::BufferMode::in;
   std::optional<int64_t> below;  // of integers that are looked up with: they are in [0, below)
 };

@@ -7,6 +7,7 @@
 
 #include "axis/domain_text.h"
 #include "base/error.h"
+#include "driver/check_kernel.h"
 #include "driver/compile.h"
 #include "graph/parse.h"
 #include "graph/passes/passes.h"
@@ -191,6 +192,8 @@ constexpr TextPass kPasses[] = {
     {"order_steps", "delay steps whose results only the caller reads, for less memory at once",
      on_program<sched::order_steps>},
     {"schedule_kernels", "choose and apply schedules", on_program<schedule_for_default_target>},
+    // kernel text
+    {"check_kernel_text", "the rules of the target that a kernel file names", describe_kernel},
     // kernel, or each kernel of a program
     {"renumber", "canonical numbers", on_kernels<loop::renumber>},
     {"remove_dead_values", "drop what no store depends on", on_kernels<loop::remove_dead_values>},

@@ -67,6 +67,7 @@ std::string dictionary(const codegen::triton::KernelText& text, const TileKernel
     Json one{{"name", buffer.name},
              {"dtype", to_text(buffer.dtype)},
              {"elements", buffer.elements},
+             {"cut_elements", buffer.cut_elements},
              {"mode", mode_text(buffer.mode)}};
     if (buffer.below) one["below"] = *buffer.below;
     json["buffers"].push_back(std::move(one));

@@ -2,32 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
+#include "base/dtype.h"
 #include "base/error.h"
+#include "target/npu.h"
 
 namespace kerf::driver {
 
 using codegen::triton::Dialect;
 
 TileTarget find_tile_target(std::string_view name) {
-  // Elements of a tile: half of what 4-byte elements fill, in the six tiles that an operation of two operands needs at least.
-  auto npu = [&](std::string text, int cores, int64_t bytes, int64_t row) {
-    return TileTarget{std::move(text),
-                      Dialect::ascend,
-                      {.elements = 8192, .persistent_row = row, .powers_of_two = false, .alignment = 8, .programs = cores,
-                       .masked_reads = false},
-                      cores,
-                      bytes,
-                      24};
-  };
-  const std::array targets{TileTarget{"cuda", Dialect::nvidia, {}, 0, 0, 0}, npu("npu:910B3", 40, 192 << 10, 1024),
-                           npu("npu:910_9382", 48, 192 << 10, 1024), npu("npu:950", 64, 248 << 10, 4096)};
-  std::string known;
-  for (const TileTarget& target : targets) {
-    if (target.name == name) return target;
-    known += (known.empty() ? "" : ", ") + target.name;
+  if (name == "cuda") return {"cuda", Dialect::nvidia, {}, 0, 0, 0};
+  for (const target::NpuTarget& npu : target::npu_targets()) {
+    if (name != fmt::format("npu:{}", npu.name)) continue;
+    // Blocks are chosen by what fits the buffer; this is where the search begins.
+    sched::TileLimits limits{.elements = 16384,
+                             .persistent_row = npu.row_limit,
+                             .powers_of_two = false,
+                             .alignment = npu.alignment / byte_size(DType::f32),
+                             .programs = npu.vector_cores,
+                             .masked_reads = false,
+                             .doubles = false};
+    return {std::string(name), Dialect::ascend, limits, npu.vector_cores, npu.buffer_bytes, npu.most_reads};
   }
+  std::string known = "cuda";
+  for (const target::NpuTarget& npu : target::npu_targets()) known += fmt::format(", npu:{}", npu.name);
   throw UserError(fmt::format("no target '{}'; there are {}", name, known));
 }
 

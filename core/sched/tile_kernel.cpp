@@ -187,7 +187,7 @@ class Tiler {
       std::optional<size_t> largest;
       for (size_t c : order_) {
         bool halves = coordinates_.list[c].kind == CoordinateKind::outer && blocks_[c] > 1 &&
-                      blocks_[c] % 2 == 0 && !(is_last(c) && blocks_[c] / 2 < limits_.alignment);
+                      blocks_[c] % (is_last(c) ? 2 * limits_.alignment : 2) == 0;
         if (!halves) continue;
         if (!largest || (is_last(*largest) ? true : !is_last(c) && blocks_[c] > blocks_[*largest])) largest = c;
       }
@@ -253,7 +253,8 @@ bool walks_rows(const loop::Kernel& kernel) {
 
 TiledKernel tile_kernel(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel) {
   TiledKernel result;
-  for (const loop::Kernel& part : limits.masked_reads ? std::vector{kernel} : split_masks(kernel)) {
+  const loop::Kernel narrow = limits.doubles ? kernel : narrow_doubles(kernel);
+  for (const loop::Kernel& part : limits.masked_reads ? std::vector{narrow} : split_masks(narrow)) {
     auto tiled = Tiler(part, limits, outer_is_parallel).run();
     result.fits = result.fits && tiled.fits;
     if (walks_rows(tiled.kernel)) tiled.kernel = loop::renumber(recompute_rows(tiled.kernel));

@@ -21,6 +21,7 @@ struct TileLimits {
   int64_t alignment = 8;           // elements that the last dimension is a multiple of
   int64_t programs = 128;          // tiles wanted at least, where that is possible with tiles worth a program
   bool masked_reads = true;        // else reads under masks become parts (split_masks)
+  bool doubles = true;             // else what is computed in f64 between narrower buffers is computed in f32
 };
 
 struct TiledKernel {
@@ -30,6 +31,9 @@ struct TiledKernel {
 
 // outer_is_parallel as in ScheduleOptions.
 TiledKernel tile_kernel(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel);
+
+// Sums of parts in f64 and the like, in f32. A kernel with f64 buffers stays as it is.
+loop::Kernel narrow_doubles(const loop::Kernel& kernel);
 
 // Local rows, and values read back after they were written, are computed again where they are read: the kernel has no local
 // buffers then and reads nothing that it wrote (but rows that a loop adds to). Same results.

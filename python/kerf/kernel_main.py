@@ -23,7 +23,7 @@ DTYPES = {
 
 def make_buffer(position, buffer, fill=0x5A):
     """The data of a buffer: inputs by a formula over element and position, outputs every byte `fill`."""
-    dtype, count = DTYPES[buffer["dtype"]], buffer["elements"]
+    dtype, count = DTYPES[buffer["dtype"]], buffer["cut_elements"]
     if buffer["mode"] == "out":
         return torch.full((count * dtype.itemsize,), fill, dtype=torch.uint8).view(dtype)
     mask = numpy.uint64(0xFFFFFFFF)

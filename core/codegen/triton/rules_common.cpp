@@ -1,0 +1,166 @@
+// What every target needs of a kernel.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "codegen/triton/rules.h"
+
+namespace kerf::triton {
+
+namespace {
+
+// --- bounds
+
+// index <= limit holds in all lanes that the mask lets through.
+struct Bound {
+  const IndexForm* index;
+  Range range;
+};
+
+void collect_bounds(const Trace& trace, ValueId mask, std::vector<Bound>& bounds) {
+  if (!mask.valid()) return;
+  const Value& value = trace.values[mask];
+  if (value.operation == "&" || value.operation == "[]" || value.operation == "broadcast_to") {
+    for (ValueId part : value.operands) collect_bounds(trace, part, bounds);
+  } else if (value.operation == "<") {
+    const Value& index = trace.values[value.operands[0]];
+    const Value& limit = trace.values[value.operands[1]];
+    if (!index.form.is_exact || !limit.range.is_bounded()) return;
+    bounds.push_back({&index.form, {index.range.low, std::min(index.range.high, limit.range.high - 1)}});
+  }
+}
+
+Range range_of(const Trace& trace, const IndexForm& form) {
+  Range result{form.constant, form.constant};
+  for (const Term& term : form.terms) result = result + trace.symbols[term.symbol].range * Range{term.factor, term.factor};
+  return result;
+}
+
+// The offsets of the lanes that the mask lets through: the sum is rewritten with the bounded indices in it.
+Range masked_range(const Trace& trace, IndexForm form, const std::vector<Bound>& bounds) {
+  Range extra{0, 0};
+  for (const Bound& bound : bounds) {
+    auto lane = std::ranges::find_if(bound.index->terms,
+                                     [&](auto& term) { return trace.symbols[term.symbol].axis.valid(); });
+    if (lane == bound.index->terms.end() || lane->factor != 1) continue;
+    int64_t factor = form.factor(lane->symbol);
+    if (factor == 0) continue;
+    form = add(form, *bound.index, -factor);
+    extra = extra + bound.range * Range{factor, factor};
+  }
+  return range_of(trace, form) + extra;
+}
+
+// --- what is used
+
+// Values on which a store, an atomic or a branch depends; masks do not make an axis used.
+std::vector<bool> reached(const Trace& trace) {
+  std::vector<bool> marks(trace.values.size());
+  std::vector<ValueId> open;
+  for (size_t i = 0; i < trace.values.size(); ++i)
+    if (trace.values[ValueId(i)].is_nothing || trace.values[ValueId(i)].operation.starts_with("atomic_"))
+      open.emplace_back(i);
+  while (!open.empty()) {
+    ValueId id = open.back();
+    open.pop_back();
+    if (marks[id.index]) continue;
+    marks[id.index] = true;
+    for (ValueId operand : trace.values[id].operands) open.push_back(operand);
+  }
+  return marks;
+}
+
+std::string name_of(const Trace& trace, AxisId axis) {
+  const TileAxis& info = trace.axes[axis];
+  return info.name.empty() ? fmt::format("of line {}", info.line) : info.name;
+}
+
+}  // namespace
+
+void check_bounds(const Trace& trace, Violations& violations) {
+  for (const Access& access : trace.accesses) {
+    const Value& pointer = trace.values[access.pointer];
+    if (access.is_guarded || !pointer.form.is_affine || !pointer.form.is_exact) continue;
+    std::vector<Bound> bounds;
+    collect_bounds(trace, access.mask, bounds);
+    Range range = masked_range(trace, pointer.form, bounds);
+    const FileBuffer& buffer = trace.buffers[pointer.buffer];
+    if (!range.is_bounded() || (range.low >= 0 && range.high < buffer.elements)) continue;
+    violations.push_back({trace.values[access.at].line, "bounds",
+                          fmt::format("offsets go from {} to {}, but {} has {} elements: mask the tail", range.low,
+                                      range.high, buffer.name, buffer.elements)});
+  }
+}
+
+void check_overflow(const Trace& trace, Violations& violations) {
+  constexpr int64_t kHighest = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kLowest = std::numeric_limits<int32_t>::min();
+  for (const Value& value : trace.values) {
+    bool is_counted = value.dtype == DType::i32 && !value.is_pointer && !value.is_nothing && value.range.is_bounded();
+    if (is_counted && (value.range.high > kHighest || value.range.low < kLowest))
+      violations.push_back({value.line, "overflow",
+                            fmt::format("this reaches {} in 32 bits: add large offsets to the pointer, as 64-bit scalars",
+                                        value.range.high > kHighest ? value.range.high : value.range.low)});
+  }
+}
+
+void check_unused(const Trace& trace, Violations& violations) {
+  std::vector<bool> marks = reached(trace);
+  std::vector<bool> used(trace.axes.size());
+  for (size_t i = 0; i < marks.size(); ++i) {
+    const Value& value = trace.values[ValueId(i)];
+    if (marks[i] && value.operation == "arange") used[value.dims[0].axis.index] = true;
+    if (!marks[i] && value.operation == "load")
+      violations.push_back({value.line, "unused", "nothing that is stored depends on this load: leave it out"});
+  }
+  for (size_t i = 0; i < used.size(); ++i)
+    if (!used[i])
+      violations.push_back({trace.axes[AxisId(i)].line, "unused",
+                            fmt::format("axis {} is in no access and no value: leave it out", name_of(trace, AxisId(i)))});
+  for (const Loop& loop : trace.loops) {
+    if (!loop.variable.valid() || loop.carries || marks[loop.variable.index]) continue;
+    if (!trace.values[loop.variable].range.is_point())
+      violations.push_back({loop.line, "unused", "nothing in this loop depends on its variable: run the body once"});
+  }
+}
+
+void check_order(const Trace& trace, Violations& violations) {
+  bool permutes = std::ranges::any_of(trace.values, [](auto& value) { return value.operation == "permute"; });
+  if (permutes) return;
+  std::map<std::pair<size_t, std::string>, size_t> places;  // by rank and axis
+  std::map<std::pair<std::string, std::string>, int> before;
+  for (const Access& access : trace.accesses) {
+    const std::vector<Dim>& dims = trace.values[access.pointer].dims;
+    int line = trace.values[access.at].line;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i].extent == 1 || !dims[i].axis.valid()) continue;
+      std::string name = name_of(trace, dims[i].axis);
+      auto [place, is_new] = places.try_emplace({dims.size(), name}, i);
+      bool is_moved = !is_new && place->second != i;
+      for (const std::string& other : names) {
+        is_moved |= before.contains({name, other});
+        before.try_emplace({other, name}, line);
+      }
+      if (is_moved)
+        violations.push_back({line, "order",
+                              fmt::format("axis {} is dimension {} here and has another place in other loads or stores: "
+                                          "keep one order in the kernel", name, i)});
+      names.push_back(std::move(name));
+    }
+  }
+}
+
+void check_arange(const Trace& trace, Violations& violations) {
+  for (const Value& value : trace.values)
+    if (value.operation == "arange" && !std::has_single_bit(static_cast<uint64_t>(value.dims[0].extent)))
+      violations.push_back({value.line, "arange",
+                            fmt::format("an extent of {}: take the next power of two and mask", value.dims[0].extent)});
+}
+
+}  // namespace kerf::triton
