@@ -64,7 +64,7 @@ void check_file(const KernelFile& file, std::string_view target, Violations& vio
   violations.insert(violations.end(), trace.violations.begin(), trace.violations.end());
   check_bounds(trace, violations);
   check_overflow(trace, violations);
-  check_unused(trace, violations);
+  if (trace.violations.empty()) check_unused(trace, violations);  // else uses may be lost
   check_order(trace, violations);
   if (is_cuda) check_arange(trace, violations);
   else check_npu(file, trace, *npu, violations);

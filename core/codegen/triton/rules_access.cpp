@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "codegen/triton/rules.h"
 
 namespace kerf::triton {
 
 namespace {
+
+constexpr std::string_view kData = "a mask that depends on data: access all and select with tl.where";
 
 class AccessRules {
  public:
@@ -30,8 +33,8 @@ class AccessRules {
 
  private:
   const Value& value(ValueId id) const { return trace_.values[id]; }
-  void add(const Value& at, std::string_view rule, std::string message) {
-    violations_.push_back({at.line, std::string(rule), std::move(message)});
+  void add(const Value& at, std::string_view rule, std::string_view message) {
+    violations_.push_back({at.line, std::string(rule), std::string(message)});
   }
 
   void check_mask(ValueId id) {
@@ -44,12 +47,15 @@ class AccessRules {
       check_comparison(mask);
     } else if (mask.operation == "|" || mask.operation == "~") {
       add(mask, "mask", fmt::format("`{}` in a mask: split the range into loops of their own", mask.operation));
-    } else if (is_comparison(mask.operation)) {
+    } else if (is_comparison(mask.operation) && is_index(value(mask.operands[0])) &&
+               is_index(value(mask.operands[1]))) {
       add(mask, "mask", fmt::format("`{}` in a mask: write `index < bound`", mask.operation));
     } else {
-      add(mask, "mask", "a mask is made of `index < bound` joined by `&`: select by data with tl.where");
+      add(mask, "mask", kData);
     }
   }
+
+  static bool is_index(const Value& side) { return !is_floating(side.dtype) && side.form.is_affine; }
 
   static bool is_comparison(std::string_view operation) {
     return operation == ">" || operation == ">=" || operation == "<=" || operation == "==" || operation == "!=";
@@ -60,8 +66,7 @@ class AccessRules {
     const Value& bound = value(mask.operands[1]);
     if (bound.is_tile()) return add(mask, "mask", "the bound of a mask is a scalar: write `index < bound`");
     if (!index.is_tile()) return add(mask, "mask", "a mask without an axis: put the access under `if`");
-    if (is_floating(index.dtype) || !index.form.is_affine)
-      return add(mask, "mask", "a mask that depends on data: load all and select with tl.where");
+    if (!is_index(index)) return add(mask, "mask", kData);
     int axes = 0;
     bool is_product = false;
     for (const Term& term : index.form.terms) {

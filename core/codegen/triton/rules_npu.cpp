@@ -40,7 +40,7 @@ class ValueRules {
   }
 
   void check_dtype(const Value& value) {
-    if (value.dtype == DType::f64) add(value, "dtype", "there is no fp64: compute in fp32 or leave it to the library");
+    if (value.dtype == DType::f64 && !value.is_pointer) add(value, "dtype", "there is no fp64: compute in fp32 or leave it to the library");
     if (!value.is_tile() && value.operation == "argument" && !value.is_pointer &&
         value.dtype != DType::i32 && value.dtype != DType::f32)
       add(value, "argument", fmt::format("a {} argument arrives wrong: pass fp32 or int32", to_text(value.dtype)));

@@ -15,6 +15,7 @@ enum class CallForm : uint8_t {
 struct TlFunction {
   std::string_view name;
   CallForm form;
+  int scratch;              // fp32 tiles that an Ascend device takes beside the result
   std::string_view advice;  // what an Ascend kernel does instead
 };
 

@@ -196,6 +196,7 @@ Object Tracer::elementwise(const TlFunction& function, const Arguments& argument
   }
   if (!common) return {};
   result.dtype = common->dtype;
+  result.keeps_nan = arguments.find(2, "propagate_nan") != nullptr;
   bool is_float = function.form == CallForm::floating || function.form == CallForm::random;
   if (is_float && !is_floating(result.dtype)) result.dtype = DType::f32;
   if (function.form == CallForm::test) result.dtype = DType::b1;
