@@ -86,7 +86,8 @@ class BufferPlan {
 
   // Never computed in the buffer of an operand.
   static bool is_apart(const Value& value) {
-    static constexpr std::string_view kApart[] = {"load", "where", "permute", "broadcast_to", "carried", "dot", "select"};
+    static constexpr std::string_view kApart[] = {"load",    "where", "permute", "broadcast_to",
+                                                  "carried", "dot",   "select"};
     return value.folded >= 0 || std::ranges::find(kApart, value.operation) != std::end(kApart);
   }
 
@@ -118,9 +119,12 @@ class BufferPlan {
     if (value.operation == "store") place_store(id);
     if (!is_data_[id.index] || !value.is_tile()) return;
     int& buffer = buffer_of_[id.index];
-    if (is_view(value) && buffer_of_[value.operands[0].index] >= 0) buffer = buffer_of_[value.operands[0].index];
-    else buffer = taken_over(id).value_or(-1);
-    if (value.operation == "zeros" && zeros_ >= 0 && buffers_[static_cast<size_t>(zeros_)].bytes == bytes_of(id))
+    if (is_view(value) && buffer_of_[value.operands[0].index] >= 0)
+      buffer = buffer_of_[value.operands[0].index];
+    else
+      buffer = taken_over(id).value_or(-1);
+    if (value.operation == "zeros" && zeros_ >= 0 &&
+        buffers_[static_cast<size_t>(zeros_)].bytes == bytes_of(id))
       buffer = zeros_;
     if (buffer < 0) {
       buffer = static_cast<int>(buffers_.size());
@@ -167,7 +171,8 @@ class BufferPlan {
       if (is_carried_as(operand, id)) return candidate;
       if (candidate < 0 || last_use_[operand.index] > id.index) continue;
       const Buffer& buffer = buffers_[static_cast<size_t>(candidate)];
-      bool is_free = buffer.end <= id.index && buffer.bytes == bytes_of(id) && at(operand).dtype == value.dtype;
+      bool is_free =
+          buffer.end <= id.index && buffer.bytes == bytes_of(id) && at(operand).dtype == value.dtype;
       bool is_soon = at(operand).operation == "load" && steps_[id.index] < kFewSteps;
       if (!is_free || is_soon) continue;
       if (!found || buffer.is_transferred) found = candidate;
@@ -196,7 +201,8 @@ class BufferPlan {
     const TlFunction* function = find_tl_function(value.operation);
     if (function && !value.keeps_nan) scratch(id, 4 * elements * function->scratch);
     if (is_comparison(value)) {
-      bool has_number = std::ranges::any_of(value.operands, [&](ValueId operand) { return !at(operand).is_tile(); });
+      bool has_number =
+          std::ranges::any_of(value.operands, [&](ValueId operand) { return !at(operand).is_tile(); });
       if (has_number) filled_ = std::max(filled_, elements * byte_size(first.dtype));
       if (byte_size(first.dtype) == 1) scratch(id, 6 * elements);
     } else if (value.operation == "where" && first.operation == "load") {
@@ -205,7 +211,8 @@ class BufferPlan {
       scratch(id, 2 * elements);  // by way of halves
     } else if (value.operation == "/" && !first.is_tile()) {
       scratch(id, 4 * elements);
-    } else if (value.dtype == DType::i8 && value.operation != "load" && !is_view(value) && value.operation != "to") {
+    } else if (value.dtype == DType::i8 && value.operation != "load" && !is_view(value) &&
+               value.operation != "to") {
       scratch(id, 20 * elements);  // by way of halves and floats
     }
   }
@@ -248,7 +255,7 @@ class BufferPlan {
   std::vector<int> steps_;      // operations to the nearest store, this one counted
   std::vector<int> buffer_of_;  // -1: none
   std::vector<Buffer> buffers_;
-  int zeros_ = -1;              // the buffer of zeros: they share it
+  int zeros_ = -1;      // the buffer of zeros: they share it
   int64_t filled_ = 0;  // tiles of one number for comparisons
 };
 

@@ -25,8 +25,8 @@ Range operator+(Range a, Range b) { return {clamp(Wide{a.low} + b.low), clamp(Wi
 Range operator-(Range a, Range b) { return {clamp(Wide{a.low} - b.high), clamp(Wide{a.high} - b.low)}; }
 
 Range operator*(Range a, Range b) {
-  auto [low, high] = std::minmax(
-      {Wide{a.low} * b.low, Wide{a.low} * b.high, Wide{a.high} * b.low, Wide{a.high} * b.high});
+  auto [low, high] =
+      std::minmax({Wide{a.low} * b.low, Wide{a.low} * b.high, Wide{a.high} * b.low, Wide{a.high} * b.high});
   return {clamp(low), clamp(high)};
 }
 

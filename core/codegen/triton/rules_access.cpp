@@ -46,7 +46,8 @@ class AccessRules {
     } else if (mask.operation == "<") {
       check_comparison(mask);
     } else if (mask.operation == "|" || mask.operation == "~") {
-      add(mask, "mask", fmt::format("`{}` in a mask: split the range into loops of their own", mask.operation));
+      add(mask, "mask",
+          fmt::format("`{}` in a mask: split the range into loops of their own", mask.operation));
     } else if (is_comparison(mask.operation) && is_index(value(mask.operands[0])) &&
                is_index(value(mask.operands[1]))) {
       add(mask, "mask", fmt::format("`{}` in a mask: write `index < bound`", mask.operation));
@@ -58,7 +59,8 @@ class AccessRules {
   static bool is_index(const Value& side) { return !is_floating(side.dtype) && side.form.is_affine; }
 
   static bool is_comparison(std::string_view operation) {
-    return operation == ">" || operation == ">=" || operation == "<=" || operation == "==" || operation == "!=";
+    return operation == ">" || operation == ">=" || operation == "<=" || operation == "==" ||
+           operation == "!=";
   }
 
   void check_comparison(const Value& mask) {
@@ -76,19 +78,23 @@ class AccessRules {
     }
     if (axes > 1) return add(mask, "mask", "an index over several axes: compare each axis by itself");
     if (is_product || axes == 0) return add(mask, "mask", "a multiple of an index: compare the index itself");
-    if (mask.range.is_point() && mask.range.low == 1) add(mask, "mask", "this mask is always true: leave it out");
-    if (mask.range.is_point() && mask.range.low == 0) add(mask, "mask", "this mask is never true: leave the access out");
+    if (mask.range.is_point() && mask.range.low == 1)
+      add(mask, "mask", "this mask is always true: leave it out");
+    if (mask.range.is_point() && mask.range.low == 0)
+      add(mask, "mask", "this mask is never true: leave the access out");
   }
 
   void check_pointer(const Access& access) {
     const Value& pointer = value(access.pointer);
     if (pointer.is_tile() && !pointer.form.is_affine)
       add(value(access.at), "pointer",
-          "the offset is not a sum of axes times strides, which runs element by element: cut the axes, walk over rows "
+          "the offset is not a sum of axes times strides, which runs element by element: cut the axes, walk "
+          "over rows "
           "with a scalar, or leave it to the library");
     for (ValueId operand : pointer.operands)
       if (value(operand).is_tile() && !value(operand).is_pointer && value(operand).dtype == DType::i64)
-        add(value(access.at), "index", "a 64-bit offset tile: add the 64-bit part to the pointer as a scalar");
+        add(value(access.at), "index",
+            "a 64-bit offset tile: add the 64-bit part to the pointer as a scalar");
   }
 
   // A row that is shorter than the alignment as a whole is one transfer, if it is alone.
@@ -113,7 +119,8 @@ class AccessRules {
       for (const Access& store : trace_.accesses) {
         if (!store.is_store || value(store.at).buffer != value(load.at).buffer) continue;
         bool is_later = load.at > store.at;
-        bool is_again = have_common_loop(value(load.at).loop, value(store.at).loop) && !have_same_offset(load, store);
+        bool is_again =
+            have_common_loop(value(load.at).loop, value(store.at).loop) && !have_same_offset(load, store);
         if (!is_later && !is_again) continue;
         add(value(load.at), "reload",
             fmt::format("{} is stored in line {} and loaded here: keep the value, or make two kernels",
