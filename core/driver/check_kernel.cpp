@@ -28,8 +28,9 @@ std::string describe_kernel(std::string_view text) {
   triton::KernelFile file = triton::parse_text(text);
   triton::Trace trace = triton::trace_kernel(file);
   auto stores = std::ranges::count(trace.accesses, true, &triton::Access::is_store);
-  return fmt::format("{} for {}: {} loads, {} stores, {} bytes of buffer\n", file.function().name, file.target,
-                     static_cast<int64_t>(trace.accesses.size()) - stores, stores, triton::buffer_bytes(trace));
+  return fmt::format("{} for {}: {} loads, {} stores, {} bytes of buffer\n", file.function().name,
+                     file.target, static_cast<int64_t>(trace.accesses.size()) - stores, stores,
+                     triton::buffer_bytes(trace));
 }
 
 }  // namespace kerf::driver

@@ -26,7 +26,8 @@ const NpuTarget& find_npu_target(std::string_view name) {
   auto found = std::ranges::find(kTargets, bare, &NpuTarget::name);
   if (found != std::end(kTargets)) return *found;
   std::string names;
-  for (const NpuTarget& target : kTargets) names += fmt::format("{}npu:{}", names.empty() ? "" : ", ", target.name);
+  for (const NpuTarget& target : kTargets)
+    names += fmt::format("{}npu:{}", names.empty() ? "" : ", ", target.name);
   throw UserError(fmt::format("no target '{}'; there are {}", name, names));
 }
 

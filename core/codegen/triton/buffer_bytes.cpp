@@ -1,8 +1,267 @@
+// How bishengir lays tiles out, as seen in the plans that it made for kernels of this form (docs/kernel_text.md has the
+// comparison). What is transferred has buffers of its own for the whole kernel, two each inside of loops; what is computed
+// takes over the buffer of an operand that is not needed any more.
 #include "codegen/triton/buffer_bytes.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "codegen/triton/tl_functions.h"
 
 namespace kerf::triton {
 
-int64_t buffer_bytes(const Trace&) { return 0; }
+namespace {
+
+constexpr int64_t kAlignment = 32;
+// A result that is stored so soon is not computed in the buffer of what was loaded.
+constexpr int kFewSteps = 3;
+constexpr int kFar = 1 << 20;
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+int64_t elements_of(const Value& value) {
+  int64_t elements = 1;
+  for (const Dim& dim : value.dims) elements *= dim.extent;
+  return elements;
+}
+
+struct Buffer {
+  int64_t bytes = 0;
+  bool is_transferred = false;  // by a load or a store: all the time
+  int copies = 1;
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+class BufferPlan {
+ public:
+  explicit BufferPlan(const Trace& trace)
+      : trace_(trace),
+        is_data_(trace.values.size()),
+        last_use_(trace.values.size()),
+        steps_(trace.values.size(), kFar),
+        buffer_of_(trace.values.size(), -1) {}
+
+  int64_t peak() {
+    mark_data();
+    for (size_t i = 0; i < trace_.values.size(); ++i) place(ValueId(i));
+    return largest_sum();
+  }
+
+ private:
+  const Value& at(ValueId id) const { return trace_.values[id]; }
+
+  // What is computed for what is stored; offsets and masks are not tiles of the buffer.
+  void mark_data() {
+    mark_data_once();
+    mark_data_once();  // what loops carry comes from further down
+  }
+
+  void mark_data_once() {
+    for (size_t i = trace_.values.size(); i-- > 0;) {
+      const Value& value = at(ValueId(i));
+      if (value.operation == "store") use(value.operands[1], ValueId(i), 0);
+      if (!is_data_[i] || value.operation == "load") continue;
+      for (ValueId operand : value.operands) use(operand, ValueId(i), steps_[i]);
+    }
+  }
+
+  void use(ValueId operand, ValueId user, int steps) {
+    is_data_[operand.index] = true;
+    if (is_apart(at(user))) steps = kFar;
+    steps_[operand.index] = std::min(steps_[operand.index], steps + (is_view(at(user)) ? 0 : 1));
+    last_use_[operand.index] = std::max(last_use_[operand.index], end_of_use(operand, user));
+  }
+
+  // A loop uses until its end what comes from outside.
+  size_t end_of_use(ValueId operand, ValueId user) const {
+    if (operand > user) return trace_.loops[at(user).loop].end.index;  // carried to the next iteration
+    size_t end = user.index;
+    for (LoopId loop = at(user).loop; loop.valid(); loop = trace_.loops[loop].parent) {
+      if (operand >= trace_.loops[loop].begin && operand < trace_.loops[loop].end) break;
+      end = std::max<size_t>(end, trace_.loops[loop].end.index);
+    }
+    return end;
+  }
+
+  // Never computed in the buffer of an operand.
+  static bool is_apart(const Value& value) {
+    static constexpr std::string_view kApart[] = {"load",    "where", "permute", "broadcast_to",
+                                                  "carried", "dot",   "select"};
+    return value.folded >= 0 || std::ranges::find(kApart, value.operation) != std::end(kApart);
+  }
+
+  bool is_view(const Value& value) const {
+    if (value.operation == "[]" || value.operation == "reshape") return true;
+    return value.operation == "to" && at(value.operands[0]).dtype == value.dtype;
+  }
+
+  // Rows are padded.
+  int64_t bytes_of(ValueId id) const {
+    const Value& value = at(id);
+    int64_t elements = elements_of(value);
+    bool is_load = value.operation == "load";
+    bool is_bits = value.dtype == DType::b1 && !is_load;
+    if (is_bits) return aligned((elements + 7) / 8);
+    int64_t row = value.dims.back().extent;
+    if (row == 1 && !is_load) return aligned(elements * byte_size(value.dtype));
+    return elements / row * aligned(row * byte_size(value.dtype));
+  }
+
+  bool is_contiguous(const Value& pointer) const {
+    const Dim& last = pointer.dims.back();
+    if (last.extent == 1 || !last.axis.valid()) return true;
+    return pointer.form.factor(trace_.axes[last.axis].symbol) == 1;
+  }
+
+  void place(ValueId id) {
+    const Value& value = at(id);
+    if (value.operation == "store") place_store(id);
+    if (!is_data_[id.index] || !value.is_tile()) return;
+    int& buffer = buffer_of_[id.index];
+    if (is_view(value) && buffer_of_[value.operands[0].index] >= 0)
+      buffer = buffer_of_[value.operands[0].index];
+    else
+      buffer = taken_over(id).value_or(-1);
+    if (value.operation == "zeros" && zeros_ >= 0 &&
+        buffers_[static_cast<size_t>(zeros_)].bytes == bytes_of(id))
+      buffer = zeros_;
+    if (buffer < 0) {
+      buffer = static_cast<int>(buffers_.size());
+      bool is_load = value.operation == "load";
+      bool is_filled = value.operation == "zeros" || value.operation == "full";
+      int copies = is_load && value.loop.valid() ? 2 : 1;
+      buffers_.push_back({bytes_of(id), is_load || is_filled, copies, id.index, id.index});
+      if (value.operation == "zeros") zeros_ = buffer;
+      if (is_load && !is_contiguous(at(value.operands[0]))) spread(id, buffer);
+    }
+    Buffer& placed = buffers_[static_cast<size_t>(buffer)];
+    placed.end = std::max(placed.end, last_use_[id.index]);
+    add_scratch(id);
+  }
+
+  // A load whose last dimension is not contiguous pads each element, and is packed afterwards.
+  void spread(ValueId id, int buffer) {
+    Buffer& packed = buffers_[static_cast<size_t>(buffer)];
+    Buffer padded = packed;
+    padded.bytes = elements_of(at(id)) * kAlignment;
+    packed.is_transferred = false;
+    packed.copies = 1;
+    buffers_.push_back(padded);
+  }
+
+  void place_store(ValueId id) {
+    const Value& stored = at(at(id).operands[1]);
+    int buffer = buffer_of_[at(id).operands[1].index];
+    if (buffer < 0) return;
+    Buffer& placed = buffers_[static_cast<size_t>(buffer)];
+    placed.is_transferred = true;
+    placed.copies = at(id).loop.valid() ? 2 : placed.copies;
+    if (stored.dtype == DType::b1) placed.bytes = std::max(placed.bytes, elements_of(stored));
+    if (stored.dtype == DType::b1) scratch(id, 2 * elements_of(stored));
+  }
+
+  // The buffer of an operand that ends here and is as large.
+  std::optional<int> taken_over(ValueId id) const {
+    const Value& value = at(id);
+    if (is_apart(value)) return std::nullopt;
+    std::optional<int> found;
+    for (ValueId operand : value.operands) {
+      int candidate = buffer_of_[operand.index];
+      if (is_carried_as(operand, id)) return candidate;
+      if (candidate < 0 || last_use_[operand.index] > id.index) continue;
+      const Buffer& buffer = buffers_[static_cast<size_t>(candidate)];
+      bool is_free =
+          buffer.end <= id.index && buffer.bytes == bytes_of(id) && at(operand).dtype == value.dtype;
+      bool is_soon = at(operand).operation == "load" && steps_[id.index] < kFewSteps;
+      if (!is_free || is_soon) continue;
+      if (!found || buffer.is_transferred) found = candidate;
+    }
+    return found;
+  }
+
+  // Sums of loops are computed in place.
+  bool is_carried_as(ValueId before, ValueId after) const {
+    const Value& value = at(before);
+    return value.operation == "carried" && value.operands.back() == after;
+  }
+
+  void scratch(ValueId id, int64_t bytes, bool until_end = false) {
+    size_t end = id.index;
+    if (until_end && at(id).loop.valid()) end = trace_.loops[at(id).loop].end.index;
+    if (bytes > 0) buffers_.push_back({aligned(bytes), false, 1, id.index, end});
+  }
+
+  void add_scratch(ValueId id) {
+    const Value& value = at(id);
+    if (value.operands.empty()) return;
+    const Value& first = at(value.operands[0]);
+    int64_t elements = elements_of(value);
+    if (value.folded >= 0) scratch(id, fold_scratch(value), true);
+    const TlFunction* function = find_tl_function(value.operation);
+    if (function && !value.keeps_nan) scratch(id, 4 * elements * function->scratch);
+    if (is_comparison(value)) {
+      bool has_number =
+          std::ranges::any_of(value.operands, [&](ValueId operand) { return !at(operand).is_tile(); });
+      if (has_number) filled_ = std::max(filled_, elements * byte_size(first.dtype));
+      if (byte_size(first.dtype) == 1) scratch(id, 6 * elements);
+    } else if (value.operation == "where" && first.operation == "load") {
+      scratch(id, 4 * elements);  // bytes to bits
+    } else if (value.operation == "to" && byte_size(first.dtype) == 1) {
+      scratch(id, 2 * elements);  // by way of halves
+    } else if (value.operation == "/" && !first.is_tile()) {
+      scratch(id, 4 * elements);
+    } else if (value.dtype == DType::i8 && value.operation != "load" && !is_view(value) &&
+               value.operation != "to") {
+      scratch(id, 20 * elements);  // by way of halves and floats
+    }
+  }
+
+  int64_t fold_scratch(const Value& value) const {
+    const std::vector<Dim>& dims = at(value.operands[0]).dims;
+    int64_t bytes = 4;
+    for (auto i = static_cast<size_t>(value.folded); i < dims.size(); ++i) bytes *= dims[i].extent;
+    bool is_last = value.folded + 1 == static_cast<int64_t>(dims.size());
+    if (!is_last) return bytes;
+    bool is_position = value.operation == "argmax" || value.operation == "argmin";
+    return 4 * elements_of(at(value.operands[0])) / (is_position ? 1 : 2);
+  }
+
+  static bool is_comparison(const Value& value) {
+    static constexpr std::string_view kAll[] = {"<", "<=", ">", ">=", "==", "!="};
+    return std::ranges::find(kAll, value.operation) != std::end(kAll);
+  }
+
+  int64_t largest_sum() const {
+    int64_t always = filled_;
+    std::vector<int64_t> change(trace_.values.size() + 2);
+    for (const Buffer& buffer : buffers_) {
+      if (buffer.is_transferred) {
+        always += buffer.bytes * buffer.copies;
+        continue;
+      }
+      change[buffer.begin] += buffer.bytes;
+      change[buffer.end + 1] -= buffer.bytes;
+    }
+    int64_t sum = 0;
+    int64_t largest = 0;
+    for (int64_t bytes : change) largest = std::max(largest, sum += bytes);
+    return always + largest;
+  }
+
+  const Trace& trace_;
+  std::vector<bool> is_data_;
+  std::vector<size_t> last_use_;
+  std::vector<int> steps_;      // operations to the nearest store, this one counted
+  std::vector<int> buffer_of_;  // -1: none
+  std::vector<Buffer> buffers_;
+  int zeros_ = -1;      // the buffer of zeros: they share it
+  int64_t filled_ = 0;  // tiles of one number for comparisons
+};
+
+}  // namespace
+
+int64_t buffer_bytes(const Trace& trace) { return BufferPlan(trace).peak(); }
 
 int64_t buffer_bytes(const KernelFile& file, const NamedIntegers& blocks) {
   return buffer_bytes(trace_kernel(file, blocks));

@@ -14,7 +14,8 @@ namespace kerf::triton {
 
 namespace {
 
-constexpr int64_t kUsablePercent = 90;  // the device's own compiler may lay tiles out otherwise than the one measured
+constexpr int64_t kUsablePercent =
+    90;  // the device's own compiler may lay tiles out otherwise than the one measured
 
 int64_t product(const NamedIntegers& blocks) {
   int64_t result = 1;
@@ -35,12 +36,15 @@ void check_blocks(const KernelFile& file, Violations& violations) {
       add(fmt::format("{} has no parameter {}", function.name, name));
       continue;
     }
-    bool is_default = parameter->default_value.valid() && file.expressions[parameter->default_value].integer == extent;
-    if (!is_default) add(fmt::format("the first choice of {} is {}: the signature has another", name, extent));
+    bool is_default =
+        parameter->default_value.valid() && file.expressions[parameter->default_value].integer == extent;
+    if (!is_default)
+      add(fmt::format("the first choice of {} is {}: the signature has another", name, extent));
   }
 }
 
-void check_npu(const KernelFile& file, const Trace& trace, const target::NpuTarget& target, Violations& violations) {
+void check_npu(const KernelFile& file, const Trace& trace, const target::NpuTarget& target,
+               Violations& violations) {
   int line = file.function().line;
   check_npu_grid(trace, line, violations);
   check_npu_accesses(trace, target, violations);
@@ -48,12 +52,14 @@ void check_npu(const KernelFile& file, const Trace& trace, const target::NpuTarg
   bool multiplies = std::ranges::any_of(trace.values, [](auto& value) { return value.operation == "dot"; });
   int cores = multiplies ? target.cube_cores : target.vector_cores;
   if (file.cores < 1 || file.cores > cores)
-    violations.push_back({file.line, "grid", fmt::format("\"cores\" is {}: {} has {}", file.cores, target.name, cores)});
+    violations.push_back(
+        {file.line, "grid", fmt::format("\"cores\" is {}: {} has {}", file.cores, target.name, cores)});
   int64_t bytes = buffer_bytes(trace);
   int64_t usable = target.buffer_bytes * kUsablePercent / 100;
   if (bytes > usable)
-    violations.push_back({line, "buffer", fmt::format("tiles take {} bytes at once, {} are usable: take smaller blocks",
-                                                      bytes, usable)});
+    violations.push_back(
+        {line, "buffer",
+         fmt::format("tiles take {} bytes at once, {} are usable: take smaller blocks", bytes, usable)});
 }
 
 void check_file(const KernelFile& file, std::string_view target, Violations& violations) {
@@ -64,10 +70,12 @@ void check_file(const KernelFile& file, std::string_view target, Violations& vio
   violations.insert(violations.end(), trace.violations.begin(), trace.violations.end());
   check_bounds(trace, violations);
   check_overflow(trace, violations);
-  check_unused(trace, violations);
+  if (trace.violations.empty()) check_unused(trace, violations);  // else uses may be lost
   check_order(trace, violations);
-  if (is_cuda) check_arange(trace, violations);
-  else check_npu(file, trace, *npu, violations);
+  if (is_cuda)
+    check_arange(trace, violations);
+  else
+    check_npu(file, trace, *npu, violations);
   for (size_t i = 1; i < file.blocks.size(); ++i) {
     Trace smaller = trace_kernel(file, file.blocks[i]);
     violations.insert(violations.end(), smaller.violations.begin(), smaller.violations.end());

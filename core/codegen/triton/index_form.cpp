@@ -8,8 +8,12 @@ namespace {
 
 __extension__ using Wide = __int128;
 
+// Near the end is at the end: what is not known stays so when something is taken from it.
 int64_t clamp(Wide value) {
-  return static_cast<int64_t>(std::clamp<Wide>(value, -Range::kUnbounded, Range::kUnbounded));
+  constexpr int64_t kNear = Range::kUnbounded / 4;
+  if (value > kNear) return Range::kUnbounded;
+  if (value < -kNear) return -Range::kUnbounded;
+  return static_cast<int64_t>(value);
 }
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
@@ -21,8 +25,8 @@ Range operator+(Range a, Range b) { return {clamp(Wide{a.low} + b.low), clamp(Wi
 Range operator-(Range a, Range b) { return {clamp(Wide{a.low} - b.high), clamp(Wide{a.high} - b.low)}; }
 
 Range operator*(Range a, Range b) {
-  auto [low, high] = std::minmax(
-      {Wide{a.low} * b.low, Wide{a.low} * b.high, Wide{a.high} * b.low, Wide{a.high} * b.high});
+  auto [low, high] =
+      std::minmax({Wide{a.low} * b.low, Wide{a.low} * b.high, Wide{a.high} * b.low, Wide{a.high} * b.high});
   return {clamp(low), clamp(high)};
 }
 

@@ -62,7 +62,8 @@ std::string ExpressionParser::expect_name(std::string_view what) {
 }
 
 void ExpressionParser::fail(std::string_view expected) const {
-  throw ParseError(fmt::format("expected {}, found {}", expected, describe(peek())), peek().line, peek().column);
+  throw ParseError(fmt::format("expected {}, found {}", expected, describe(peek())), peek().line,
+                   peek().column);
 }
 
 ExpressionId ExpressionParser::make(ExpressionKind kind, int line, std::string_view text,
@@ -182,7 +183,8 @@ ExpressionId ExpressionParser::number() {
   std::string digits(token.text);
   std::erase(digits, '_');
   bool is_integer = token.kind == TokenKind::integer;
-  ExpressionId id = make(is_integer ? ExpressionKind::integer : ExpressionKind::floating, token.line, token.text);
+  ExpressionId id =
+      make(is_integer ? ExpressionKind::integer : ExpressionKind::floating, token.line, token.text);
   errno = 0;
   expressions_[id].floating = std::strtod(digits.c_str(), nullptr);
   if (is_integer) expressions_[id].integer = std::strtoll(digits.c_str(), nullptr, 0);

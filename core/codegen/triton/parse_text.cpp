@@ -52,8 +52,10 @@ class StatementParser {
     Statement result{.kind = StatementKind::branch, .line = tokens_.next().line};
     result.value = tokens_.expression();
     result.body = block();
-    if (tokens_.is("elif")) result.otherwise.push_back(branch());
-    else if (tokens_.accept("else")) result.otherwise = block();
+    if (tokens_.is("elif"))
+      result.otherwise.push_back(branch());
+    else if (tokens_.accept("else"))
+      result.otherwise = block();
     return result;
   }
 
@@ -99,7 +101,8 @@ class StatementParser {
     if (expression.kind == ExpressionKind::tuple)
       for (ExpressionId item : expression.operands)
         if (tokens_.at(item).kind == ExpressionKind::name) names.push_back(tokens_.at(item).text);
-    if (names.empty() || (expression.kind == ExpressionKind::tuple && names.size() != expression.operands.size()))
+    if (names.empty() ||
+        (expression.kind == ExpressionKind::tuple && names.size() != expression.operands.size()))
       throw ParseError("only names can be assigned", expression.line, 1);
     return names;
   }
@@ -132,9 +135,11 @@ class KernelReader {
   void read(KernelFile& file) const {
     file.line = kernel_.line;
     file.target = text(field(kernel_, "target"));
-    for (ExpressionId item : field(kernel_, "buffers").operands) file.buffers.push_back(buffer(expressions_[item]));
+    for (ExpressionId item : field(kernel_, "buffers").operands)
+      file.buffers.push_back(buffer(expressions_[item]));
     file.extents = integers(field(kernel_, "extents"));
-    for (ExpressionId item : field(kernel_, "blocks").operands) file.blocks.push_back(integers(expressions_[item]));
+    for (ExpressionId item : field(kernel_, "blocks").operands)
+      file.blocks.push_back(integers(expressions_[item]));
     if (const Expression* cores = find(kernel_, "cores")) file.cores = integer(*cores);
     std::string name = text(field(kernel_, "name"));
     auto found = std::ranges::find(file.functions, name, &Function::name);
@@ -162,7 +167,8 @@ class KernelReader {
   }
 
   int64_t integer(const Expression& expression) const {
-    if (expression.kind != ExpressionKind::integer) throw ParseError("expected an integer", expression.line, 1);
+    if (expression.kind != ExpressionKind::integer)
+      throw ParseError("expected an integer", expression.line, 1);
     return expression.integer;
   }
 

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "codegen/triton/rules.h"
 
 namespace kerf::triton {
 
 namespace {
+
+constexpr std::string_view kData = "a mask that depends on data: access all and select with tl.where";
 
 class AccessRules {
  public:
@@ -30,8 +33,8 @@ class AccessRules {
 
  private:
   const Value& value(ValueId id) const { return trace_.values[id]; }
-  void add(const Value& at, std::string_view rule, std::string message) {
-    violations_.push_back({at.line, std::string(rule), std::move(message)});
+  void add(const Value& at, std::string_view rule, std::string_view message) {
+    violations_.push_back({at.line, std::string(rule), std::string(message)});
   }
 
   void check_mask(ValueId id) {
@@ -43,16 +46,21 @@ class AccessRules {
     } else if (mask.operation == "<") {
       check_comparison(mask);
     } else if (mask.operation == "|" || mask.operation == "~") {
-      add(mask, "mask", fmt::format("`{}` in a mask: split the range into loops of their own", mask.operation));
-    } else if (is_comparison(mask.operation)) {
+      add(mask, "mask",
+          fmt::format("`{}` in a mask: split the range into loops of their own", mask.operation));
+    } else if (is_comparison(mask.operation) && is_index(value(mask.operands[0])) &&
+               is_index(value(mask.operands[1]))) {
       add(mask, "mask", fmt::format("`{}` in a mask: write `index < bound`", mask.operation));
     } else {
-      add(mask, "mask", "a mask is made of `index < bound` joined by `&`: select by data with tl.where");
+      add(mask, "mask", kData);
     }
   }
 
+  static bool is_index(const Value& side) { return !is_floating(side.dtype) && side.form.is_affine; }
+
   static bool is_comparison(std::string_view operation) {
-    return operation == ">" || operation == ">=" || operation == "<=" || operation == "==" || operation == "!=";
+    return operation == ">" || operation == ">=" || operation == "<=" || operation == "==" ||
+           operation == "!=";
   }
 
   void check_comparison(const Value& mask) {
@@ -60,8 +68,7 @@ class AccessRules {
     const Value& bound = value(mask.operands[1]);
     if (bound.is_tile()) return add(mask, "mask", "the bound of a mask is a scalar: write `index < bound`");
     if (!index.is_tile()) return add(mask, "mask", "a mask without an axis: put the access under `if`");
-    if (is_floating(index.dtype) || !index.form.is_affine)
-      return add(mask, "mask", "a mask that depends on data: load all and select with tl.where");
+    if (!is_index(index)) return add(mask, "mask", kData);
     int axes = 0;
     bool is_product = false;
     for (const Term& term : index.form.terms) {
@@ -71,19 +78,23 @@ class AccessRules {
     }
     if (axes > 1) return add(mask, "mask", "an index over several axes: compare each axis by itself");
     if (is_product || axes == 0) return add(mask, "mask", "a multiple of an index: compare the index itself");
-    if (mask.range.is_point() && mask.range.low == 1) add(mask, "mask", "this mask is always true: leave it out");
-    if (mask.range.is_point() && mask.range.low == 0) add(mask, "mask", "this mask is never true: leave the access out");
+    if (mask.range.is_point() && mask.range.low == 1)
+      add(mask, "mask", "this mask is always true: leave it out");
+    if (mask.range.is_point() && mask.range.low == 0)
+      add(mask, "mask", "this mask is never true: leave the access out");
   }
 
   void check_pointer(const Access& access) {
     const Value& pointer = value(access.pointer);
     if (pointer.is_tile() && !pointer.form.is_affine)
       add(value(access.at), "pointer",
-          "the offset is not a sum of axes times strides, which runs element by element: cut the axes, walk over rows "
+          "the offset is not a sum of axes times strides, which runs element by element: cut the axes, walk "
+          "over rows "
           "with a scalar, or leave it to the library");
     for (ValueId operand : pointer.operands)
       if (value(operand).is_tile() && !value(operand).is_pointer && value(operand).dtype == DType::i64)
-        add(value(access.at), "index", "a 64-bit offset tile: add the 64-bit part to the pointer as a scalar");
+        add(value(access.at), "index",
+            "a 64-bit offset tile: add the 64-bit part to the pointer as a scalar");
   }
 
   // A row that is shorter than the alignment as a whole is one transfer, if it is alone.
@@ -108,7 +119,8 @@ class AccessRules {
       for (const Access& store : trace_.accesses) {
         if (!store.is_store || value(store.at).buffer != value(load.at).buffer) continue;
         bool is_later = load.at > store.at;
-        bool is_again = have_common_loop(value(load.at).loop, value(store.at).loop) && !have_same_offset(load, store);
+        bool is_again =
+            have_common_loop(value(load.at).loop, value(store.at).loop) && !have_same_offset(load, store);
         if (!is_later && !is_again) continue;
         add(value(load.at), "reload",
             fmt::format("{} is stored in line {} and loaded here: keep the value, or make two kernels",

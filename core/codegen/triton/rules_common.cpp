@@ -37,7 +37,8 @@ void collect_bounds(const Trace& trace, ValueId mask, std::vector<Bound>& bounds
 
 Range range_of(const Trace& trace, const IndexForm& form) {
   Range result{form.constant, form.constant};
-  for (const Term& term : form.terms) result = result + trace.symbols[term.symbol].range * Range{term.factor, term.factor};
+  for (const Term& term : form.terms)
+    result = result + trace.symbols[term.symbol].range * Range{term.factor, term.factor};
   return result;
 }
 
@@ -92,8 +93,8 @@ void check_bounds(const Trace& trace, Violations& violations) {
     const FileBuffer& buffer = trace.buffers[pointer.buffer];
     if (!range.is_bounded() || (range.low >= 0 && range.high < buffer.elements)) continue;
     violations.push_back({trace.values[access.at].line, "bounds",
-                          fmt::format("offsets go from {} to {}, but {} has {} elements: mask the tail", range.low,
-                                      range.high, buffer.name, buffer.elements)});
+                          fmt::format("offsets go from {} to {}, but {} has {} elements: mask the tail",
+                                      range.low, range.high, buffer.name, buffer.elements)});
   }
 }
 
@@ -101,11 +102,13 @@ void check_overflow(const Trace& trace, Violations& violations) {
   constexpr int64_t kHighest = std::numeric_limits<int32_t>::max();
   constexpr int64_t kLowest = std::numeric_limits<int32_t>::min();
   for (const Value& value : trace.values) {
-    bool is_counted = value.dtype == DType::i32 && !value.is_pointer && !value.is_nothing && value.range.is_bounded();
+    bool is_counted =
+        value.dtype == DType::i32 && !value.is_pointer && !value.is_nothing && value.range.is_bounded();
     if (is_counted && (value.range.high > kHighest || value.range.low < kLowest))
-      violations.push_back({value.line, "overflow",
-                            fmt::format("this reaches {} in 32 bits: add large offsets to the pointer, as 64-bit scalars",
-                                        value.range.high > kHighest ? value.range.high : value.range.low)});
+      violations.push_back(
+          {value.line, "overflow",
+           fmt::format("this reaches {} in 32 bits: add large offsets to the pointer, as 64-bit scalars",
+                       value.range.high > kHighest ? value.range.high : value.range.low)});
   }
 }
 
@@ -116,16 +119,19 @@ void check_unused(const Trace& trace, Violations& violations) {
     const Value& value = trace.values[ValueId(i)];
     if (marks[i] && value.operation == "arange") used[value.dims[0].axis.index] = true;
     if (!marks[i] && value.operation == "load")
-      violations.push_back({value.line, "unused", "nothing that is stored depends on this load: leave it out"});
+      violations.push_back(
+          {value.line, "unused", "nothing that is stored depends on this load: leave it out"});
   }
   for (size_t i = 0; i < used.size(); ++i)
     if (!used[i])
-      violations.push_back({trace.axes[AxisId(i)].line, "unused",
-                            fmt::format("axis {} is in no access and no value: leave it out", name_of(trace, AxisId(i)))});
+      violations.push_back(
+          {trace.axes[AxisId(i)].line, "unused",
+           fmt::format("axis {} is in no access and no value: leave it out", name_of(trace, AxisId(i)))});
   for (const Loop& loop : trace.loops) {
     if (!loop.variable.valid() || loop.carries || marks[loop.variable.index]) continue;
     if (!trace.values[loop.variable].range.is_point())
-      violations.push_back({loop.line, "unused", "nothing in this loop depends on its variable: run the body once"});
+      violations.push_back(
+          {loop.line, "unused", "nothing in this loop depends on its variable: run the body once"});
   }
 }
 
@@ -148,9 +154,11 @@ void check_order(const Trace& trace, Violations& violations) {
         before.try_emplace({other, name}, line);
       }
       if (is_moved)
-        violations.push_back({line, "order",
-                              fmt::format("axis {} is dimension {} here and has another place in other loads or stores: "
-                                          "keep one order in the kernel", name, i)});
+        violations.push_back(
+            {line, "order",
+             fmt::format("axis {} is dimension {} here and has another place in other loads or stores: "
+                         "keep one order in the kernel",
+                         name, i)});
       names.push_back(std::move(name));
     }
   }
@@ -159,8 +167,9 @@ void check_order(const Trace& trace, Violations& violations) {
 void check_arange(const Trace& trace, Violations& violations) {
   for (const Value& value : trace.values)
     if (value.operation == "arange" && !std::has_single_bit(static_cast<uint64_t>(value.dims[0].extent)))
-      violations.push_back({value.line, "arange",
-                            fmt::format("an extent of {}: take the next power of two and mask", value.dims[0].extent)});
+      violations.push_back(
+          {value.line, "arange",
+           fmt::format("an extent of {}: take the next power of two and mask", value.dims[0].extent)});
 }
 
 }  // namespace kerf::triton

@@ -13,8 +13,9 @@ namespace kerf::triton {
 namespace {
 
 bool moves_only(std::string_view operation) {
-  static const std::set<std::string_view> kMoves = {"load",  "store", "to",      "[]",      "permute", "reshape",
-                                                    "full", "zeros", "broadcast_to", "carried", "select"};
+  static const std::set<std::string_view> kMoves = {"load",         "store",   "to",    "[]",
+                                                    "permute",      "reshape", "full",  "zeros",
+                                                    "broadcast_to", "carried", "select"};
   return kMoves.contains(operation);
 }
 
@@ -31,7 +32,9 @@ class ValueRules {
       if (value.operation == "where") check_condition(trace_.values[value.operands[0]]);
     }
     for (const Loop& loop : trace_.loops)
-      if (loop.is_static) violations_.push_back({loop.line, "loop", "tl.static_range keeps the tiles of all rounds: write range"});
+      if (loop.is_static)
+        violations_.push_back(
+            {loop.line, "loop", "tl.static_range keeps the tiles of all rounds: write range"});
   }
 
  private:
@@ -40,16 +43,21 @@ class ValueRules {
   }
 
   void check_dtype(const Value& value) {
-    if (value.dtype == DType::f64) add(value, "dtype", "there is no fp64: compute in fp32 or leave it to the library");
-    if (!value.is_tile() && value.operation == "argument" && !value.is_pointer &&
-        value.dtype != DType::i32 && value.dtype != DType::f32)
-      add(value, "argument", fmt::format("a {} argument arrives wrong: pass fp32 or int32", to_text(value.dtype)));
+    if (value.dtype == DType::f64 && !value.is_pointer)
+      add(value, "dtype", "there is no fp64: compute in fp32 or leave it to the library");
+    if (!value.is_tile() && value.operation == "argument" && !value.is_pointer && value.dtype != DType::i32 &&
+        value.dtype != DType::f32)
+      add(value, "argument",
+          fmt::format("a {} argument arrives wrong: pass fp32 or int32", to_text(value.dtype)));
     if (!value.is_tile()) return;
     bool is_unsigned = value.dtype == DType::u8 || value.operation.starts_with("to uint");
-    if (is_unsigned) add(value, "dtype", "there are no unsigned tiles: cast to a signed type or leave it to the library");
+    if (is_unsigned)
+      add(value, "dtype", "there are no unsigned tiles: cast to a signed type or leave it to the library");
     // Comparisons are of their operands' type.
-    const Value& typed = value.dtype == DType::b1 && !value.operands.empty() ? trace_.values[value.operands[0]] : value;
-    bool is_wide = typed.is_tile() && typed.dtype == DType::i64 && !value.is_pointer && !moves_only(value.operation);
+    const Value& typed =
+        value.dtype == DType::b1 && !value.operands.empty() ? trace_.values[value.operands[0]] : value;
+    bool is_wide =
+        typed.is_tile() && typed.dtype == DType::i64 && !value.is_pointer && !moves_only(value.operation);
     if (is_wide) add(value, "dtype", "int64 tiles are computed element by element: cast to int32 before");
   }
 
@@ -58,22 +66,28 @@ class ValueRules {
     for (const Dim& dim : value.dims) elements *= dim.extent;
     auto rank = static_cast<int>(value.dims.size());
     if (rank > target_.most_rank)
-      add(value, "tile", fmt::format("{} dimensions, at most {}: walk over one of them", rank, target_.most_rank));
+      add(value, "tile",
+          fmt::format("{} dimensions, at most {}: walk over one of them", rank, target_.most_rank));
     if (elements > target_.most_elements)
-      add(value, "tile", fmt::format("{} elements, at most {}: take smaller blocks", elements, target_.most_elements));
+      add(value, "tile",
+          fmt::format("{} elements, at most {}: take smaller blocks", elements, target_.most_elements));
     bool divides = value.operation == "//" || value.operation == "%" || value.operation == "cdiv";
     if (divides && is_floating(value.dtype))
-      add(value, "numerics", fmt::format("`{}` of floats is not exact there: leave it to the library", value.operation));
+      add(value, "numerics",
+          fmt::format("`{}` of floats is not exact there: leave it to the library", value.operation));
     else if (divides)
       add(value, "division",
-          fmt::format("`{}` of a tile goes through fp32 (wrong from 2^24) and element by element: cut the axis, divide "
-                      "scalars", value.operation));
+          fmt::format("`{}` of a tile goes through fp32 (wrong from 2^24) and element by element: cut the "
+                      "axis, divide "
+                      "scalars",
+                      value.operation));
   }
 
   void check_function(const Value& value) {
     const TlFunction* function = find_tl_function(value.operation);
     if (!function) return;
-    if (!function->advice.empty()) add(value, "numerics", fmt::format("{}: {}", function->name, function->advice));
+    if (!function->advice.empty())
+      add(value, "numerics", fmt::format("{}: {}", function->name, function->advice));
     if (function->form == CallForm::atomic) add(value, "atomic", "no atomics: fold in two kernels");
     if (function->form == CallForm::reduce && value.operands.size() > 2)
       add(value, "fold", "a fold of three values at once is refused: fold twice (mean, then squares)");
@@ -82,11 +96,14 @@ class ValueRules {
     if (!is_fold || value.folded < 0) return;
     const std::vector<Dim>& dims = trace_.values[value.operands[0]].dims;
     if (function->name == "sum" && value.folded == 0 && dims.size() > 2)
-      add(value, "fold", "the sum over the first of three dimensions is wrong there: fold a later one, or two dimensions");
+      add(value, "fold",
+          "the sum over the first of three dimensions is wrong there: fold a later one, or two dimensions");
     const Dim& dim = dims[static_cast<size_t>(value.folded)];
     bool is_whole_row = dim.axis.valid() && !trace_.axes[dim.axis].is_walked;
     if (is_whole_row && dim.extent > target_.row_limit)
-      add(value, "row", fmt::format("a row of {} elements in one tile, at most {}: walk over it", dim.extent, target_.row_limit));
+      add(value, "row",
+          fmt::format("a row of {} elements in one tile, at most {}: walk over it", dim.extent,
+                      target_.row_limit));
   }
 
   // Integers are compared element by element but for == and !=; below 2^24 floats say the same.
@@ -97,14 +114,15 @@ class ValueRules {
       for (ValueId part : condition.operands) check_condition(trace_.values[part]);
       return;
     }
-    bool is_ordered = condition.operation == "<" || condition.operation == "<=" || condition.operation == ">" ||
-                      condition.operation == ">=";
+    bool is_ordered = condition.operation == "<" || condition.operation == "<=" ||
+                      condition.operation == ">" || condition.operation == ">=";
     if (!is_ordered || !condition.is_tile()) return;
     for (ValueId operand : condition.operands) {
       const Value& side = trace_.values[operand];
       if (is_floating(side.dtype) || side.range.low < -kExact || side.range.high > kExact) return;
     }
-    add(condition, "numerics", "integers compared for tl.where: compare as float32, which is exact below 2^24");
+    add(condition, "numerics",
+        "integers compared for tl.where: compare as float32, which is exact below 2^24");
   }
 
   const Trace& trace_;
@@ -139,10 +157,12 @@ void check_npu_grid(const Trace& trace, int line, Violations& violations) {
   }
   for (const Access& access : trace.accesses) {
     LoopId outermost = trace.values[access.at].loop;
-    while (outermost.valid() && trace.loops[outermost].parent.valid()) outermost = trace.loops[outermost].parent;
+    while (outermost.valid() && trace.loops[outermost].parent.valid())
+      outermost = trace.loops[outermost].parent;
     bool is_inside = outermost.valid() && is_grid_loop(trace, trace.loops[outermost]);
     if (access.is_store && !is_inside)
-      violations.push_back({trace.values[access.at].line, "grid", fmt::format("a store outside of the loop {}", kLoop)});
+      violations.push_back(
+          {trace.values[access.at].line, "grid", fmt::format("a store outside of the loop {}", kLoop)});
   }
 }
 

@@ -7,7 +7,7 @@ namespace kerf::triton {
 namespace {
 
 constexpr TlFunction kFunctions[] = {
-#define TL_FUNCTION(name, form, advice) {name, CallForm::form, advice},
+#define TL_FUNCTION(name, form, scratch, advice) {name, CallForm::form, scratch, advice},
 #include "codegen/triton/tl_functions.def"
 #undef TL_FUNCTION
 };

@@ -8,13 +8,37 @@ namespace kerf::triton {
 // What a call gives: `floating` a float of the operand's shape, `same` the operand's type, `test` booleans, `elementwise`
 // the common type and shape of all operands.
 enum class CallForm : uint8_t {
-  program_id, num_programs, arange, load, store, cdiv, create, cast, where, same, floating, test, elementwise, random,
-  fold, position, reduce, scan, dot, permute, reshape, expand_dims, hint, nothing, atomic,
+  program_id,
+  num_programs,
+  arange,
+  load,
+  store,
+  cdiv,
+  create,
+  cast,
+  where,
+  same,
+  floating,
+  test,
+  elementwise,
+  random,
+  fold,
+  position,
+  reduce,
+  scan,
+  dot,
+  permute,
+  reshape,
+  expand_dims,
+  hint,
+  nothing,
+  atomic,
 };
 
 struct TlFunction {
   std::string_view name;
   CallForm form;
+  int scratch;              // fp32 tiles that an Ascend device takes beside the result
   std::string_view advice;  // what an Ascend kernel does instead
 };
 

@@ -16,9 +16,9 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 bool continues_name(char c) { return starts_name(c) || is_digit(c); }
 
 // Longer ones first.
-constexpr std::string_view kSymbols[] = {"//=", "**=", "<<=", ">>=", "...", "**", "//", "<<", ">>", "<=", ">=",
-                                         "==",  "!=",  "->",  ":=",  "+=",  "-=", "*=", "/=", "%=", "&=", "|=",
-                                         "^=",  "@="};
+constexpr std::string_view kSymbols[] = {"//=", "**=", "<<=", ">>=", "...", "**", "//", "<<",
+                                         ">>",  "<=",  ">=",  "==",  "!=",  "->", ":=", "+=",
+                                         "-=",  "*=",  "/=",  "%=",  "&=",  "|=", "^=", "@="};
 
 class Tokenizer {
  public:

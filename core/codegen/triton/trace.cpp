@@ -19,13 +19,15 @@ bool mentions(const Expressions& expressions, ExpressionId id, std::string_view 
   if (!id.valid()) return false;
   const Expression& expression = expressions[id];
   if (expression.kind == ExpressionKind::name) return expression.text == name;
-  return std::ranges::any_of(expression.operands, [&](auto part) { return mentions(expressions, part, name); });
+  return std::ranges::any_of(expression.operands,
+                             [&](auto part) { return mentions(expressions, part, name); });
 }
 
 enum class FirstUse : uint8_t { none, read, write };
 
 // What the statements do first with a name. A branch may read; that it writes does not count.
-FirstUse first_use(const Expressions& expressions, const std::vector<Statement>& statements, std::string_view name) {
+FirstUse first_use(const Expressions& expressions, const std::vector<Statement>& statements,
+                   std::string_view name) {
   for (const Statement& statement : statements) {
     if (mentions(expressions, statement.value, name)) return FirstUse::read;
     bool is_written = std::ranges::find(statement.names, name) != statement.names.end();
@@ -56,7 +58,8 @@ bool have_one_type(const Value& a, const Value& b) {
 }
 
 std::string describe_type(const Value& value) {
-  return fmt::format("{}{} {}", value.is_pointer ? "pointer to " : "", to_text(value.dtype), describe_dims(value.dims));
+  return fmt::format("{}{} {}", value.is_pointer ? "pointer to " : "", to_text(value.dtype),
+                     describe_dims(value.dims));
 }
 
 }  // namespace
@@ -128,9 +131,9 @@ void Tracer::assign(const Statement& statement) {
   Object value = evaluate(statement.value);
   if (!statement.operation.empty()) {
     auto found = names_.find(statement.names[0]);
-    Object before = found != names_.end()
-                        ? found->second
-                        : fail(statement.line, "undefined", fmt::format("{} has no value yet", statement.names[0]));
+    Object before = found != names_.end() ? found->second
+                                          : fail(statement.line, "undefined",
+                                                 fmt::format("{} has no value yet", statement.names[0]));
     value = binary(statement.operation, before, value, statement.line);
   }
   if (statement.names.size() > 1 && value.kind == Object::Kind::tuple &&
@@ -210,7 +213,8 @@ void Tracer::loop(const Statement& statement) {
     set_scalar(value, range_of(trace_.values[loop.start].range, stop, trace_.values[loop.step].range));
     variable = add(std::move(value));
   }
-  bool is_empty = std::ranges::all_of(statement.body, [](auto& inner) { return inner.kind == StatementKind::pass; });
+  bool is_empty =
+      std::ranges::all_of(statement.body, [](auto& inner) { return inner.kind == StatementKind::pass; });
   if (is_empty) fail(statement.line, "loop", "a loop without a body: leave it out");
   auto carried = begin_carrying(statement);
   names_[statement.names[0]] = variable;
@@ -274,7 +278,8 @@ void Tracer::end_carrying(const Statement& statement,
 
 void Tracer::branch(const Statement& statement) {
   Object condition = evaluate(statement.value);
-  if (is_constant(&condition)) return execute(constant(condition) != 0 ? statement.body : statement.otherwise);
+  if (is_constant(&condition))
+    return execute(constant(condition) != 0 ? statement.body : statement.otherwise);
   if (condition.is_value() && at(condition).is_tile())
     fail(statement.line, "branch", "`if` takes a scalar: select elements by tl.where");
   if (condition.is_value()) {
@@ -308,7 +313,8 @@ void Tracer::merge(Names taken, const Names& other, int line) {
       const Value& b = at(found->second);
       if (!have_one_type(a, b))
         fail(line, "shape",
-             fmt::format("{} is {} or {} after this `if`: give it one type", name, describe_type(a), describe_type(b)));
+             fmt::format("{} is {} or {} after this `if`: give it one type", name, describe_type(a),
+                         describe_type(b)));
       Value value = derived("select", line, {object.value, found->second.value});
       value.dtype = a.dtype, value.dims = a.dims, value.is_pointer = a.is_pointer, value.buffer = a.buffer;
       value.form = not_affine();

@@ -37,6 +37,7 @@ struct Value {
   Range range;               // of an integer; of a pointer's offset in elements
   IndexForm form;            // likewise
   int64_t folded = -1;       // the dimension that a fold goes over
+  bool keeps_nan = false;    // maximum and minimum with propagate_nan
   LoopId loop;               // the innermost one around it
 
   bool is_tile() const { return !dims.empty(); }

@@ -41,15 +41,19 @@ std::optional<Range> range_of(std::string_view operation, Range a, Range b) {
   if (operation == "cdiv") return ceil_div(a, b);
   if (operation == "minimum") return smaller(a, b);
   if (operation == "maximum") return larger(a, b);
-  if (operation == "<<" && b.is_point() && b.low >= 0 && b.low < 62) return a * Range{int64_t{1} << b.low, int64_t{1} << b.low};
-  if (operation == ">>" && b.is_point() && b.low >= 0 && b.low < 62) return floor_div(a, {int64_t{1} << b.low, int64_t{1} << b.low});
+  if (operation == "<<" && b.is_point() && b.low >= 0 && b.low < 62)
+    return a * Range{int64_t{1} << b.low, int64_t{1} << b.low};
+  if (operation == ">>" && b.is_point() && b.low >= 0 && b.low < 62)
+    return floor_div(a, {int64_t{1} << b.low, int64_t{1} << b.low});
   return std::nullopt;
 }
 
 std::optional<bool> decide(std::string_view operation, Range a, Range b) {
   if (operation == ">" || operation == ">=") return decide(operation == ">" ? "<" : "<=", b, a);
-  if (operation == "<") return a.high < b.low ? std::optional(true) : a.low >= b.high ? std::optional(false) : std::nullopt;
-  if (operation == "<=") return a.high <= b.low ? std::optional(true) : a.low > b.high ? std::optional(false) : std::nullopt;
+  if (operation == "<")
+    return a.high < b.low ? std::optional(true) : a.low >= b.high ? std::optional(false) : std::nullopt;
+  if (operation == "<=")
+    return a.high <= b.low ? std::optional(true) : a.low > b.high ? std::optional(false) : std::nullopt;
   bool are_apart = a.high < b.low || a.low > b.high;
   bool are_equal = a.is_point() && a == b;
   if (!are_apart && !are_equal) return std::nullopt;
@@ -83,7 +87,8 @@ bool Tracer::broadcast(std::vector<Dim>& dims, const Value& value, int line) {
   if (dims.empty()) return dims = value.dims, true;
   if (dims.size() != value.dims.size()) {
     fail(line, "shape",
-         fmt::format("{} with {}: give both as many dimensions, by [:, None]", describe_dims(dims), describe_dims(value.dims)));
+         fmt::format("{} with {}: give both as many dimensions, by [:, None]", describe_dims(dims),
+                     describe_dims(value.dims)));
     return false;
   }
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -98,7 +103,8 @@ bool Tracer::broadcast(std::vector<Dim>& dims, const Value& value, int line) {
       fail(line, "order",
            fmt::format("dimension {} is axis {} here and axis {} there: permute one of the two", i,
                        trace_.axes[dims[i].axis].name, trace_.axes[other.axis].name));
-    if (other.extent > dims[i].extent || (other.extent == dims[i].extent && !dims[i].axis.valid())) dims[i] = other;
+    if (other.extent > dims[i].extent || (other.extent == dims[i].extent && !dims[i].axis.valid()))
+      dims[i] = other;
   }
   return true;
 }
@@ -119,9 +125,12 @@ void Tracer::set_index(Value& result, std::string_view operation, const Value& a
   }
   bool is_a_axis = !a.form.is_affine || has_axis(trace_, a.form);
   bool is_b_axis = !b.form.is_affine || has_axis(trace_, b.form);
-  if (!is_a_axis && !is_b_axis) set_scalar(result, result.range);
-  else if (operation == "*" && is_a_axis != is_b_axis) result.form = with_symbolic_factors(trace_, is_a_axis ? a.form : b.form);
-  else result.form = not_affine();
+  if (!is_a_axis && !is_b_axis)
+    set_scalar(result, result.range);
+  else if (operation == "*" && is_a_axis != is_b_axis)
+    result.form = with_symbolic_factors(trace_, is_a_axis ? a.form : b.form);
+  else
+    result.form = not_affine();
 }
 
 Object Tracer::binary(std::string_view operation, const Object& a, const Object& b, int line) {
@@ -147,7 +156,8 @@ Object Tracer::binary(std::string_view operation, const Object& a, const Object&
     result.is_constant = left.is_constant && right.is_constant;
   }
   set_index(result, operation, left, right);
-  if (result.is_constant && !is_floating(result.dtype) && !result.range.is_point()) result.is_constant = false;
+  if (result.is_constant && !is_floating(result.dtype) && !result.range.is_point())
+    result.is_constant = false;
   return add(std::move(result));
 }
 
@@ -190,7 +200,8 @@ Object Tracer::unary(std::string_view operation, const Object& a, int line) {
     bool is_truth = operation == "not" || operand.dtype == DType::b1;
     if (operation == "not") result.dtype = DType::b1;
     result.range = is_truth ? Range{0, 1} : Range{};
-    if (is_truth && operand.range.is_point()) result.range = operand.range.low != 0 ? Range{0, 0} : Range{1, 1};
+    if (is_truth && operand.range.is_point())
+      result.range = operand.range.low != 0 ? Range{0, 0} : Range{1, 1};
     result.is_constant = operand.is_constant && result.range.is_point();
     result.form = not_affine();
     if (!result.is_tile()) set_scalar(result, result.range);

@@ -28,10 +28,12 @@ Object Tracer::call(const std::string& name, const Arguments& arguments, int lin
   if (function_name.empty()) return call_builtin(name, arguments, line);
   const TlFunction* function = find_tl_function(function_name);
   if (!function)
-    return fail(line, "unknown", fmt::format("{} is not a function that kernels call: tl_functions.def has them", name));
+    return fail(line, "unknown",
+                fmt::format("{} is not a function that kernels call: tl_functions.def has them", name));
   bool needs_argument = function->form != CallForm::nothing && function->form != CallForm::program_id &&
                         function->form != CallForm::num_programs;
-  if (needs_argument && arguments.items.empty()) return fail(line, "unknown", fmt::format("{} needs arguments", name));
+  if (needs_argument && arguments.items.empty())
+    return fail(line, "unknown", fmt::format("{} needs arguments", name));
   switch (function->form) {
     case CallForm::program_id:
     case CallForm::num_programs: {
@@ -48,13 +50,16 @@ Object Tracer::call(const std::string& name, const Arguments& arguments, int lin
     case CallForm::create: return create(std::string(function_name), arguments, line);
     case CallForm::cast: {
       const Object* dtype = arguments.find(1, "dtype");
-      if (!dtype || dtype->kind != Object::Kind::dtype) return fail(line, "unknown", "a cast needs a dtype such as tl.float32");
+      if (!dtype || dtype->kind != Object::Kind::dtype)
+        return fail(line, "unknown", "a cast needs a dtype such as tl.float32");
       Object result = cast(arguments.items[0], dtype->dtype, line);
-      if (result.is_value() && dtype->text.starts_with("uint")) trace_.values[result.value].operation = "to " + dtype->text;
+      if (result.is_value() && dtype->text.starts_with("uint"))
+        trace_.values[result.value].operation = "to " + dtype->text;
       return result;
     }
-    case CallForm::cdiv: return arguments.items.size() == 2 ? binary("cdiv", arguments.items[0], arguments.items[1], line)
-                                                            : fail(line, "unknown", "tl.cdiv takes two numbers");
+    case CallForm::cdiv:
+      return arguments.items.size() == 2 ? binary("cdiv", arguments.items[0], arguments.items[1], line)
+                                         : fail(line, "unknown", "tl.cdiv takes two numbers");
     case CallForm::where: return where(arguments, line);
     case CallForm::same:
     case CallForm::floating:
@@ -96,7 +101,8 @@ Object Tracer::call_builtin(const std::string& name, const Arguments& arguments,
 // --- memory
 
 Object Tracer::arange(const Arguments& arguments, int line) {
-  bool is_valid = arguments.items.size() == 2 && is_constant(&arguments.items[0]) && is_constant(&arguments.items[1]) &&
+  bool is_valid = arguments.items.size() == 2 && is_constant(&arguments.items[0]) &&
+                  is_constant(&arguments.items[1]) &&
                   constant(arguments.items[0]) < constant(arguments.items[1]);
   if (!is_valid) return fail(line, "shape", "tl.arange takes two constants, the first one smaller");
   int64_t begin = constant(arguments.items[0]);
@@ -148,7 +154,8 @@ Object Tracer::load(const Arguments& arguments, int line) {
 
 Object Tracer::store(const Arguments& arguments, int line) {
   const Object& pointer = arguments.items[0];
-  if (!pointer.is_value() || !at(pointer).is_pointer) return fail(line, "pointer", "tl.store takes a pointer");
+  if (!pointer.is_value() || !at(pointer).is_pointer)
+    return fail(line, "pointer", "tl.store takes a pointer");
   const Object* stored = arguments.find(1, "value");
   if (!stored || !stored->is_value()) return {};
   Access access{.is_store = true, .pointer = pointer.value, .value = stored->value};
@@ -156,7 +163,8 @@ Object Tracer::store(const Arguments& arguments, int line) {
   std::vector<Dim> dims = at(pointer).dims;
   if (broadcast(dims, at(*stored), line) && describe_dims(dims) != describe_dims(at(pointer).dims))
     fail(line, "shape",
-         fmt::format("the value is {}, the pointer {}", describe_dims(at(*stored).dims), describe_dims(at(pointer).dims)));
+         fmt::format("the value is {}, the pointer {}", describe_dims(at(*stored).dims),
+                     describe_dims(at(pointer).dims)));
   Value value = derived("store", line, {pointer.value, stored->value});
   value.is_nothing = true;
   value.dtype = at(pointer).dtype;
@@ -172,7 +180,8 @@ Object Tracer::create(const std::string& name, const Arguments& arguments, int l
   std::vector<int64_t> extents = shape(arguments.items[0]);
   if (extents.empty()) return fail(line, "shape", fmt::format("tl.{} takes a shape of constants", name));
   const Object* dtype = arguments.find(name == "full" ? 2 : 1, "dtype");
-  if (!dtype || dtype->kind != Object::Kind::dtype) return fail(line, "unknown", fmt::format("tl.{} needs a dtype", name));
+  if (!dtype || dtype->kind != Object::Kind::dtype)
+    return fail(line, "unknown", fmt::format("tl.{} needs a dtype", name));
   Value value = derived(name, line, {});
   value.dtype = dtype->dtype;
   for (int64_t extent : extents) value.dims.push_back({extent});
@@ -196,6 +205,7 @@ Object Tracer::elementwise(const TlFunction& function, const Arguments& argument
   }
   if (!common) return {};
   result.dtype = common->dtype;
+  result.keeps_nan = arguments.find(2, "propagate_nan") != nullptr;
   bool is_float = function.form == CallForm::floating || function.form == CallForm::random;
   if (is_float && !is_floating(result.dtype)) result.dtype = DType::f32;
   if (function.form == CallForm::test) result.dtype = DType::b1;
@@ -204,7 +214,8 @@ Object Tracer::elementwise(const TlFunction& function, const Arguments& argument
     const Value a = trace_.values[result.operands[0]];
     const Value b = trace_.values[result.operands[1]];
     set_index(result, function.name, a, b);
-    result.is_constant = a.is_constant && b.is_constant && !is_floating(result.dtype) && result.range.is_point();
+    result.is_constant =
+        a.is_constant && b.is_constant && !is_floating(result.dtype) && result.range.is_point();
   } else {
     result.form = not_affine();
     if (!result.is_tile()) set_scalar(result, {});
@@ -261,11 +272,14 @@ Object Tracer::fold_value(const TlFunction& function, const Arguments& arguments
     result.dims.clear();
   } else {
     bool is_valid = is_constant(axis) && constant(*axis) >= -rank && constant(*axis) < rank;
-    if (!is_valid) return fail(line, "shape", fmt::format("the axis of tl.{} is a dimension of its tile", function.name));
+    if (!is_valid)
+      return fail(line, "shape", fmt::format("the axis of tl.{} is a dimension of its tile", function.name));
     result.folded = constant(*axis) + (constant(*axis) < 0 ? rank : 0);
     auto at_axis = result.dims.begin() + static_cast<std::ptrdiff_t>(result.folded);
-    if (keeps) *at_axis = {};
-    else result.dims.erase(at_axis);
+    if (keeps)
+      *at_axis = {};
+    else
+      result.dims.erase(at_axis);
   }
   bool widens = function.name == "sum" && !is_floating(result.dtype) && byte_size(result.dtype) < 4;
   if (widens || function.form == CallForm::position) result.dtype = DType::i32;
@@ -284,11 +298,14 @@ Object Tracer::fold_value(const TlFunction& function, const Arguments& arguments
 }
 
 Object Tracer::dot(const Arguments& arguments, int line) {
-  if (arguments.items.size() < 2 || !arguments.items[0].is_value() || !arguments.items[1].is_value()) return {};
+  if (arguments.items.size() < 2 || !arguments.items[0].is_value() || !arguments.items[1].is_value())
+    return {};
   const Value a = at(arguments.items[0]);
   const Value b = at(arguments.items[1]);
   bool fits = a.dims.size() == 2 && b.dims.size() == 2 && a.dims[1].extent == b.dims[0].extent;
-  if (!fits) return fail(line, "shape", fmt::format("tl.dot of {} and {}", describe_dims(a.dims), describe_dims(b.dims)));
+  if (!fits)
+    return fail(line, "shape",
+                fmt::format("tl.dot of {} and {}", describe_dims(a.dims), describe_dims(b.dims)));
   Value result = derived("dot", line, {arguments.items[0].value, arguments.items[1].value});
   const Object* accumulator = arguments.find(2, "acc");
   if (accumulator && accumulator->is_value()) result.operands.push_back(accumulator->value);

@@ -56,8 +56,10 @@ void Tracer::set_scalar(Value& value, Range range) {
   value.range = range;
   value.form = {};
   if (is_floating(value.dtype)) return;
-  if (range.is_point()) value.form.constant = range.low;
-  else value.form.terms.push_back({new_symbol(range)});
+  if (range.is_point())
+    value.form.constant = range.low;
+  else
+    value.form.terms.push_back({new_symbol(range)});
 }
 
 bool Tracer::is_constant(const Object* object) const {
@@ -117,9 +119,11 @@ Object Tracer::evaluate_name(const Expression& expression) {
   auto found = names_.find(name);
   if (found != names_.end()) return found->second;
   if (lost_.contains(name))
-    return fail(expression.line, "undefined", fmt::format("{} has a value only inside a loop or one way of an `if`", name));
-  bool is_known = name == "tl" || name == "libdevice" || name == "triton" || name == "range" || name == "min" ||
-                  name == "max" || name == "float" || name == "int" || name == "abs" || name == "len";
+    return fail(expression.line, "undefined",
+                fmt::format("{} has a value only inside a loop or one way of an `if`", name));
+  bool is_known = name == "tl" || name == "libdevice" || name == "triton" || name == "range" ||
+                  name == "min" || name == "max" || name == "float" || name == "int" || name == "abs" ||
+                  name == "len";
   bool is_function = std::ranges::find(file_.functions, name, &Function::name) != file_.functions.end();
   if (is_known || is_function) return {.kind = Object::Kind::name, .text = name};
   return fail(expression.line, "undefined", fmt::format("{} has no value yet", name));
@@ -140,7 +144,8 @@ Object Tracer::evaluate_attribute(const Expression& expression) {
   if (base.kind == Object::Kind::dtype && name == "element_ty") return base;
   if (base.is_value() && name == "shape") {
     Object result{Object::Kind::tuple};
-    for (const Dim& dim : std::vector<Dim>(at(base).dims)) result.items.push_back(integer(dim.extent, expression.line));
+    for (const Dim& dim : std::vector<Dim>(at(base).dims))
+      result.items.push_back(integer(dim.extent, expression.line));
     return result;
   }
   if (base.kind == Object::Kind::unknown) return base;
@@ -168,7 +173,8 @@ Object Tracer::evaluate_subscript(const Expression& expression) {
     } else if (item.kind == ExpressionKind::constant && item.text == "None") {
       dims.push_back({});
     } else {
-      return fail(expression.line, "shape", "a tile takes `:` for each of its dimensions and `None` for new ones");
+      return fail(expression.line, "shape",
+                  "a tile takes `:` for each of its dimensions and `None` for new ones");
     }
   }
   if (taken != result.dims.size())
