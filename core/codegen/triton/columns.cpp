@@ -32,8 +32,11 @@ std::vector<const loop::Store*> columns_of(const Emission& e, const loop::Loop& 
   std::vector<const loop::Store*> result;
   loop::walk(loop.body, [&](const loop::Stmt& stmt, const loop::Path&) {
     const auto* store = std::get_if<loop::Store>(&stmt);
-    if (store && e.kernel.buffers[store->buffer].mode == loop::BufferMode::out && added(e.kernel, *store))
-      result.push_back(store);
+    if (!store || e.kernel.buffers[store->buffer].mode != loop::BufferMode::out || !added(e.kernel, *store)) return;
+    bool is_open = e.columns.contains(store->buffer);  // by a loop further out
+    bool is_there = std::any_of(result.begin(), result.end(),
+                                [&](const loop::Store* other) { return other->buffer == store->buffer; });
+    if (!is_open && !is_there) result.push_back(store);
   });
   return result;
 }
@@ -65,10 +68,11 @@ bool clears_columns(const Emission& e, const loop::Stmt& stmt, std::span<const l
   return only && any;
 }
 
-void open_column(Emission& e, const loop::Store& store, loop::AxisId rows) {
+void open_column(Emission& e, const loop::Store& store) {
   std::string name = e.kernel.buffers[store.buffer].name;
   Emission::Column column{e.names.give(name)};
-  if (auto dim = e.dim_of[e.coordinates.of[rows]]) column.rows = e.bit(*dim);
+  for (size_t d = 0; d < e.dims.size(); ++d)
+    if (e.coordinates.list[e.dims[d].coordinate].kind == axis::CoordinateKind::row) column.rows |= e.bit(d);
   Dims place = index_text(e, store.index).dims;
   for (size_t d = 0; d < e.dims.size(); ++d)
     if ((place & e.bit(d)) && !e.dims[d].axis.whole &&

@@ -106,14 +106,14 @@ Tile masked_by_identity(Emission& e, const Tile& tile, Dims dims, Dims masked, c
 std::string combined(ops::ReduceOp op, DType dtype, const std::string& a, const std::string& b);
 
 // columns.cpp: rows of memory to which the iterations of a loop add.
-// The stores in `loop` that add to what stands at their place, each buffer once.
+// The stores in `loop` that add to what stands at their place, one for each buffer that is not open yet.
 std::vector<const loop::Store*> columns_of(const Emission& e, const loop::Loop& loop);
 bool is_column_store(const Emission& e, const loop::Store& store);
 // A value that only such a store uses.
 bool belongs_to_column(const Emission& e, const loop::Value& value);
 // A loop that clears such rows, and nothing else.
 bool clears_columns(const Emission& e, const loop::Stmt& stmt, std::span<const loop::Store* const> columns);
-void open_column(Emission& e, const loop::Store& store, loop::AxisId rows);
+void open_column(Emission& e, const loop::Store& store);
 void add_to_column(Emission& e, const loop::Store& store);
 void close_column(Emission& e, const loop::Store& store);
 

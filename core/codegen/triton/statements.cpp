@@ -42,7 +42,7 @@ void emit_loop(Emission& e, const loop::Loop& loop) {
   bool rows = e.coordinates.list[e.coordinates.of[loop.axis]].kind == axis::CoordinateKind::row;
   std::vector<const loop::Store*> columns;
   if (rows) columns = columns_of(e, loop);
-  for (const loop::Store* column : columns) open_column(e, *column, loop.axis);
+  for (const loop::Store* column : columns) open_column(e, *column);
   run_axes(e, std::span(&loop.axis, 1), [&] { emit_block(e, loop.body); });
   for (const loop::Store* column : columns) close_column(e, *column);
 }
