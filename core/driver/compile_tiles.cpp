@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 
 #include "axis/coordinates.h"
 #include "axis/linear.h"
@@ -94,11 +95,12 @@ class TileCompiler {
         }
         Blocks blocks = blocks_of(emitted->text);
         if (first) {
-          if (emitted->text.body == body && blocks != first->blocks.back()) first->blocks.push_back(std::move(blocks));
+          if (emitted->text.body == body && is_smaller(blocks, first->blocks.back()))
+            first->blocks.push_back(std::move(blocks));
           continue;
         }
         TileKernel kernel = describe(launch, record, *emitted, std::move(blocks));
-        if (!fits(kernel)) {
+        if (!fits(kernel, emitted->parts)) {
           reason = fmt::format("its tiles take more than {} bytes", target_.on_chip_bytes);
           continue;
         }
@@ -122,10 +124,53 @@ class TileCompiler {
     return Emitted{std::move(tiled.parts), std::move(*text)};
   }
 
-  // Whether the tiles that are alive at once fit the chip; the estimate is the verifier's.
-  bool fits(const TileKernel& kernel) const {
+  static bool is_smaller(const Blocks& blocks, const Blocks& than) {
+    if (blocks.size() != than.size() || blocks == than) return false;
+    for (size_t i = 0; i < blocks.size(); ++i)
+      if (blocks[i].second > than[i].second) return false;
+    return true;
+  }
+
+  // Whether the tiles that are alive at once fit the chip; the estimate is the verifier's. Elements that do not lie side by
+  // side arrive in rows of one, padded to the alignment.
+  bool fits(const TileKernel& kernel, const std::vector<loop::Kernel>& parts) const {
     if (!target_.on_chip_bytes) return true;
-    return triton::buffer_bytes(triton::parse_text(kernel.text), kernel.blocks[0]) * 10 <= target_.on_chip_bytes * 9;
+    int64_t bytes = triton::buffer_bytes(triton::parse_text(kernel.text), kernel.blocks[0]);
+    for (const loop::Kernel& part : parts) bytes += strided_bytes(part);
+    return bytes * 10 <= target_.on_chip_bytes * 9;
+  }
+
+  // Twice 32 bytes (of this round and the next) for each element of tiles that are read or written with a stride along their
+  // last dimension.
+  static int64_t strided_bytes(const loop::Kernel& kernel) {
+    constexpr int64_t kRowBytes = 64;
+    axis::Coordinates coordinates = axis::coordinates_of(kernel);
+    std::vector<bool> in_tile;
+    for (const axis::Coordinate& c : coordinates.list)
+      in_tile.push_back(kernel.axes[c.axes.front()].role == loop::Role::tile);
+    std::vector<size_t> order = axis::tile_order(kernel, coordinates, in_tile);
+    if (order.empty()) return 0;
+    std::set<std::pair<BufferId, const sym::Node*>> seen;
+    int64_t bytes = 0;
+    auto add = [&](BufferId buffer, Expr index) {
+      if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
+      Expr place = sym::substitute(index, coordinates.to_symbols);
+      auto stride = axis::stride_over(place, coordinates.symbol(kernel, order.back()));
+      if (!stride || stride->is_constant(0) || stride->is_constant(1) || !seen.insert({buffer, place.node()}).second)
+        return;
+      int64_t elements = 1;
+      for (size_t c : order)
+        if (sym::mentions(place, coordinates.symbol(kernel, c)))
+          elements *= kernel.axes[coordinates.list[c].axes.front()].lanes;
+      bytes += kRowBytes * elements;
+    };
+    loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path&) {
+      if (const auto* store = std::get_if<loop::Store>(&stmt)) add(store->buffer, store->index);
+      const auto* define = std::get_if<loop::Define>(&stmt);
+      if (define && kernel.values[define->value].kind == loop::ValueKind::load)
+        add(kernel.values[define->value].buffer, kernel.values[define->value].index);
+    });
+    return bytes;
   }
 
   std::string file(const TileKernel& kernel, const KernelText& text, const loop::Kernel& of) const {

@@ -17,6 +17,7 @@ TileTarget find_tile_target(std::string_view name) {
     // Blocks are chosen by what fits the buffer; this is where the search begins.
     sched::TileLimits limits{.elements = 16384,
                              .persistent_row = npu.row_limit,
+                             .folded = npu.row_limit,
                              .powers_of_two = false,
                              .alignment = npu.alignment / byte_size(DType::f32),
                              .programs = npu.vector_cores,

@@ -9,7 +9,7 @@
 #include "loop/walk.h"
 #include "sched/outer.h"
 #include "sched/profit.h"
-#include "sched/split_masks.h"
+#include "sched/split_boxes.h"
 #include "sym/simplify.h"
 
 namespace kerf::sched {
@@ -155,6 +155,7 @@ class Tiler {
   void assign(size_t c, int64_t most) {
     if (blocks_[c] > 0) return;
     most = std::min(most, budget_);
+    if (folds(c)) most = std::min(most, limits_.folded);
     int64_t n = extent(c);
     if (is_constant(c) && pad(c, n) <= most) return take(c, pad(c, n));
     int64_t step = is_last(c) ? limits_.alignment : 1;
@@ -254,7 +255,7 @@ bool walks_rows(const loop::Kernel& kernel) {
 TiledKernel tile_kernel(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel) {
   TiledKernel result;
   const loop::Kernel narrow = limits.doubles ? kernel : narrow_doubles(kernel);
-  for (const loop::Kernel& part : limits.masked_reads ? std::vector{narrow} : split_masks(narrow)) {
+  for (const loop::Kernel& part : limits.masked_reads ? std::vector{narrow} : split_boxes(narrow)) {
     auto tiled = Tiler(part, limits, outer_is_parallel).run();
     result.fits = result.fits && tiled.fits;
     if (walks_rows(tiled.kernel)) tiled.kernel = loop::renumber(recompute_rows(tiled.kernel));

@@ -115,7 +115,7 @@ class Plan:
         described = {
             "target": self.target,
             "kernels": [
-                {"file": p.name, "axes": k.axes, "source": k.source, "uses": k.uses}
+                {"file": p.name, "axes": k.axes, "source": k.source, "uses": k.uses, "bytes": k.core.bytes}
                 for p, k in zip(paths, self.kernels, strict=True)
             ],
             "externs": [dataclasses.asdict(e) for e in self.externs],

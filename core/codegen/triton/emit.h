@@ -12,7 +12,7 @@
 //     read back just after it was written is the value itself. Otherwise it is walked tile by tile, folds keep an accumulator
 //     tile, and such rows are refused (sched/recompute_rows removes them).
 //   * A row in memory to which the iterations of a loop add (a column sum) is an accumulator, stored after the loop.
-//   * Parts of a kernel (sched/split_masks) are tile loops one after another; every program does its share of each.
+//   * Parts of a kernel (sched/split_boxes) are tile loops one after another; every program does its share of each.
 //   * Points outside the domain (a tile that overhangs its extent) are masked by conjunctions of `index < extent`, one for each
 //     dimension that overhangs, and only where an access or a fold needs it.
 //

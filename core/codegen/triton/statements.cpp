@@ -220,8 +220,10 @@ Result<KernelText> emit(std::span<const loop::Kernel> parts, Dialect dialect) {
     std::string body = fmt::format("{}\n", fmt::join(e.lines, "\n"));
     for (size_t c = 0; c < e.coordinates.list.size(); ++c) {
       sym::Expr extent = e.coordinates.list[c].extent;
-      // An extent that only a whole tile has does not stand in the text.
-      bool stands = extent.is_constant() && mentions(body, e.extents[c]);
+      // An extent that only a whole tile has is no parameter: it stands neither in the text nor in the grid.
+      bool in_grid = std::any_of(text.grid.begin(), text.grid.end(),
+                                 [&](const auto& axis) { return axis.first == e.extents[c]; });
+      bool stands = extent.is_constant() && (in_grid || mentions(body, e.extents[c]));
       text.parameters.push_back(stands ? e.extents[c] : "");
       if (!stands) continue;
       parameters.push_back(fmt::format("{}: tl.constexpr = {}", e.extents[c], extent.constant()));

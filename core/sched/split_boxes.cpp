@@ -1,10 +1,11 @@
-#include "sched/split_masks.h"
+#include "sched/split_boxes.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "axis/pieces.h"
 #include "loop/renumber.h"
 #include "loop/walk.h"
 #include "sched/outer.h"
@@ -41,16 +42,19 @@ std::optional<Expr> index_of(const loop::Kernel& kernel, ValueId id) {
   return std::nullopt;
 }
 
-// Where comparisons under the masks of reads change along outer axes.
+// Where comparisons under the masks of reads change along outer axes, and indices wrap.
 class Cuts {
  public:
   explicit Cuts(const loop::Kernel& kernel) : kernel_(kernel), facts_(loop::facts_of(kernel)) {
     for (AxisId axis : outer_chain(kernel)) outer_.push_back(axis);
     loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path&) {
+      if (const auto* store = std::get_if<loop::Store>(&stmt)) find_wraps(sym::simplify(store->index, facts_));
       const auto* define = std::get_if<loop::Define>(&stmt);
       if (!define) return;
       const loop::Value& value = kernel.values[define->value];
-      if (value.kind == ValueKind::load && !value.operands.empty()) look_at(value.operands[0]);
+      if (value.kind != ValueKind::load) return;
+      find_wraps(sym::simplify(value.index, facts_));
+      if (!value.operands.empty()) look_at(value.operands[0]);
     });
   }
 
@@ -69,6 +73,22 @@ class Cuts {
     }
     auto a = index_of(kernel_, value.operands[0]), b = index_of(kernel_, value.operands[1]);
     if (a && b) add(value.op, sym::simplify(*a - *b, facts_));
+  }
+
+  // The innermost // and % terms over outer axes.
+  void find_wraps(Expr expr) {
+    bool is_term = expr.kind() == sym::Kind::floor_div || expr.kind() == sym::Kind::mod;
+    if (auto found = is_term ? axis::wrap_points(expr, kMostBoxes, facts_) : std::nullopt) {
+      for (const axis::AxisPoints& of : *found) {
+        auto axis = std::find_if(outer_.begin(), outer_.end(),
+                                 [&](AxisId id) { return kernel_.axes[id].symbol == of.axis; });
+        if (axis == outer_.end() || !kernel_.axes[*axis].extent.is_constant()) continue;
+        for (Expr point : of.points)
+          if (point.is_constant()) insert(*axis, point.constant(), kernel_.axes[*axis].extent.constant());
+      }
+      return;
+    }
+    for (size_t i = 0; i < expr.size(); ++i) find_wraps(expr.operand(i));
   }
 
   // `difference` compared with 0.
@@ -223,7 +243,7 @@ class Box {
 
 }  // namespace
 
-std::vector<loop::Kernel> split_masks(const loop::Kernel& kernel) {
+std::vector<loop::Kernel> split_boxes(const loop::Kernel& kernel) {
   std::map<AxisId, std::set<int64_t>> points = Cuts(kernel).points;
   size_t boxes = 1;
   for (const auto& [axis, at] : points) boxes *= at.size() + 1;

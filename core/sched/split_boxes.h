@@ -1,6 +1,7 @@
 #pragma once
-// Kernels without masked reads, for targets that have none: where a mask compares an outer axis with a constant, the domain
-// falls into boxes, in each of which the mask is true or false all over.
+// Kernels without masked reads and wrapped indices, for targets that have none. Where a mask compares an outer axis with a
+// constant, or an index wraps along it, the domain falls into boxes, in each of which the mask is true or false all over and
+// the wrap an offset.
 //
 //   for x0 < 3                       x0 = 0:   store y[..], 0
 //     %1 = load x[..] if x0 == 1     x0 = 1:   store y[..], load x[..]
@@ -16,7 +17,7 @@ namespace kerf::sched {
 
 inline constexpr size_t kMostBoxes = 8;
 
-// The kernel itself where it has no such masks, or where there would be more than kMostBoxes boxes.
-std::vector<loop::Kernel> split_masks(const loop::Kernel& kernel);
+// The kernel itself where it has neither, or where there would be more than kMostBoxes boxes.
+std::vector<loop::Kernel> split_boxes(const loop::Kernel& kernel);
 
 }  // namespace kerf::sched
