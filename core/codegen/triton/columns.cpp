@@ -14,25 +14,21 @@ namespace kerf::codegen::triton {
 
 using loop::ValueKind;
 
-namespace {
-
-// The value that is added to what stands at the store's place, if that is what the store does.
-std::optional<loop::ValueId> added(const loop::Kernel& kernel, const loop::Store& store) {
+std::optional<loop::ValueId> added_to_column(const loop::Kernel& kernel, const loop::Store& store) {
   const loop::Value& sum = kernel.values[store.value];
   if (sum.kind != ValueKind::apply || sum.op != ops::ScalarOp::add) return std::nullopt;
   const loop::Value& before = kernel.values[sum.operands[0]];
   if (before.kind != ValueKind::load || before.buffer != store.buffer || before.index != store.index)
     return std::nullopt;
+  if (kernel.buffers[store.buffer].mode != loop::BufferMode::out) return std::nullopt;
   return sum.operands[1];
 }
-
-}  // namespace
 
 std::vector<const loop::Store*> columns_of(const Emission& e, const loop::Loop& loop) {
   std::vector<const loop::Store*> result;
   loop::walk(loop.body, [&](const loop::Stmt& stmt, const loop::Path&) {
     const auto* store = std::get_if<loop::Store>(&stmt);
-    if (!store || e.kernel.buffers[store->buffer].mode != loop::BufferMode::out || !added(e.kernel, *store)) return;
+    if (!store || !added_to_column(e.kernel, *store)) return;
     bool is_open = e.columns.contains(store->buffer);  // by a loop further out
     bool is_there = std::any_of(result.begin(), result.end(),
                                 [&](const loop::Store* other) { return other->buffer == store->buffer; });
@@ -42,7 +38,7 @@ std::vector<const loop::Store*> columns_of(const Emission& e, const loop::Loop& 
 }
 
 bool is_column_store(const Emission& e, const loop::Store& store) {
-  return e.columns.contains(store.buffer) && added(e.kernel, store).has_value();
+  return e.columns.contains(store.buffer) && added_to_column(e.kernel, store).has_value();
 }
 
 bool belongs_to_column(const Emission& e, const loop::Value& value) {
@@ -87,7 +83,7 @@ void open_column(Emission& e, const loop::Store& store) {
 
 void add_to_column(Emission& e, const loop::Store& store) {
   const Emission::Column& column = e.columns.at(store.buffer);
-  loop::ValueId value = *added(e.kernel, store);
+  loop::ValueId value = *added_to_column(e.kernel, store);
   DType dtype = e.kernel.values[value].dtype;
   Tile share = masked_by_identity(e, e.values[value], column.dims, column.rows,
                                   ops::identity(ops::ReduceOp::sum, dtype));

@@ -105,7 +105,12 @@ Tile masked_by_identity(Emission& e, const Tile& tile, Dims dims, Dims masked, c
 // One step of a fold.
 std::string combined(ops::ReduceOp op, DType dtype, const std::string& a, const std::string& b);
 
+// carried.cpp: a buffer through which one iteration of an inner loop reads what another wrote.
+std::optional<std::string> carried_buffer(const loop::Kernel& kernel, const axis::Coordinates& coordinates);
+
 // columns.cpp: rows of memory to which the iterations of a loop add.
+// The value that the store adds to what stands at its place, if that is what it does.
+std::optional<loop::ValueId> added_to_column(const loop::Kernel& kernel, const loop::Store& store);
 // The stores in `loop` that add to what stands at their place, one for each buffer that is not open yet.
 std::vector<const loop::Store*> columns_of(const Emission& e, const loop::Loop& loop);
 bool is_column_store(const Emission& e, const loop::Store& store);

@@ -215,6 +215,8 @@ Result<KernelText> emit(std::span<const loop::Kernel> parts, Dialect dialect) {
   for (const loop::Kernel& part : parts) {
     Emission e(part, dialect, std::move(names));
     PartText text;
+    if (auto carried = carried_buffer(part, e.coordinates))
+      e.refuse(fmt::format("{} carries values from one iteration to the next", *carried));
     emit_body(e, text.grid);
     if (e.refusal) return std::move(*e.refusal);
     std::string body = fmt::format("{}\n", fmt::join(e.lines, "\n"));
