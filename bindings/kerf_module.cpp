@@ -1,5 +1,5 @@
-// The module kerf._core: the graph builder, the cut of joint graphs, the compiler and compiled graphs. Nothing else
-// in Kerf sees Python.
+// The module kerf._core: the graph builder, the cut of joint graphs, the compiler and compiled graphs, the verifier of
+// kernel text. Nothing else in Kerf sees Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -13,6 +13,7 @@
 #include "errors.h"
 #include "graph/parse.h"
 #include "graph_builder.h"
+#include "kernel_text.h"
 #include "partition.h"
 #include "tiles.h"
 #include "runtime/block_memory.h"
@@ -197,6 +198,7 @@ NB_MODULE(_core, module) {
   bind_disk_cache(module);
   bind_passes(module);
   bind_tiles(module);
+  bind_kernel_text(module);
 }
 
 }  // namespace kerf::bindings

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "codegen/triton/tl_functions.h"
 
@@ -43,6 +45,14 @@ class BufferPlan {
         buffer_of_(trace.values.size(), -1) {}
 
   int64_t peak() {
+    pads_rows_ = std::ranges::any_of(trace_.accesses, [&](const Access& access) {
+      const Value& pointer = at(access.pointer);
+      int64_t row = row_of(pointer).elements;
+      return row < elements_of(pointer) && row * byte_size(pointer.dtype) % kAlignment != 0;
+    });
+    spreads_ = std::ranges::any_of(trace_.accesses, [&](const Access& access) {
+      return access.is_store && at(access.pointer).is_tile() && is_spread(at(access.pointer));
+    });
     mark_data();
     for (size_t i = 0; i < trace_.values.size(); ++i) place(ValueId(i));
     return largest_sum();
@@ -96,22 +106,50 @@ class BufferPlan {
     return value.operation == "to" && at(value.operands[0]).dtype == value.dtype;
   }
 
-  // Rows are padded.
   int64_t bytes_of(ValueId id) const {
     const Value& value = at(id);
     int64_t elements = elements_of(value);
+    if (spreads_ && elements > 1) return elements * kAlignment;
     bool is_load = value.operation == "load";
-    bool is_bits = value.dtype == DType::b1 && !is_load;
-    if (is_bits) return aligned((elements + 7) / 8);
+    if (value.dtype == DType::b1 && !is_load) return aligned((elements + 7) / 8);
+    if (is_load) return bytes_of_transfer(at(value.operands[0]), false);
     int64_t row = value.dims.back().extent;
-    if (row == 1 && !is_load) return aligned(elements * byte_size(value.dtype));
+    if (row == 1 || !pads_rows_) return aligned(elements * byte_size(value.dtype));
     return elements / row * aligned(row * byte_size(value.dtype));
   }
 
-  bool is_contiguous(const Value& pointer) const {
-    const Dim& last = pointer.dims.back();
-    if (last.extent == 1 || !last.axis.valid()) return true;
-    return pointer.form.factor(trace_.axes[last.axis].symbol) == 1;
+  struct Row {
+    int64_t elements = 1;  // that lie one after the other in memory
+    int64_t stride = 1;    // from one element to the next, else; 0: not known
+  };
+
+  Row row_of(const Value& pointer) const {
+    Row row;
+    for (size_t i = pointer.dims.size(); i-- > 0;) {
+      const Dim& dim = pointer.dims[i];
+      if (dim.extent == 1) continue;
+      int64_t stride = dim.axis.valid() ? pointer.form.factor(trace_.axes[dim.axis].symbol) : 0;
+      if (stride != row.elements) {
+        if (row.elements == 1) row.stride = stride;
+        break;
+      }
+      row.elements *= dim.extent;
+    }
+    return row;
+  }
+
+  // What a load or store takes in the buffer: rows are padded. Single elements are rows too, but every second one is
+  // loaded with its neighbour.
+  int64_t bytes_of_transfer(const Value& pointer, bool is_store) const {
+    int64_t elements = elements_of(pointer);
+    int64_t size = byte_size(pointer.dtype);
+    Row row = row_of(pointer);
+    if (row.stride == 2 && !is_store) return aligned(2 * elements * size);
+    return elements / row.elements * aligned(row.elements * size);
+  }
+
+  bool is_spread(const Value& pointer) const {
+    return row_of(pointer).elements == 1 && elements_of(pointer) > 1;
   }
 
   void place(ValueId id) {
@@ -123,40 +161,57 @@ class BufferPlan {
       buffer = buffer_of_[value.operands[0].index];
     else
       buffer = taken_over(id).value_or(-1);
-    if (value.operation == "zeros" && zeros_ >= 0 &&
-        buffers_[static_cast<size_t>(zeros_)].bytes == bytes_of(id))
-      buffer = zeros_;
+    if (value.operation == "zeros" || value.operation == "full") return fill(id);
     if (buffer < 0) {
       buffer = static_cast<int>(buffers_.size());
       bool is_load = value.operation == "load";
-      bool is_filled = value.operation == "zeros" || value.operation == "full";
       int copies = is_load && value.loop.valid() ? 2 : 1;
-      buffers_.push_back({bytes_of(id), is_load || is_filled, copies, id.index, id.index});
-      if (value.operation == "zeros") zeros_ = buffer;
-      if (is_load && !is_contiguous(at(value.operands[0]))) spread(id, buffer);
+      buffers_.push_back({bytes_of(id), is_load, copies, id.index, id.index});
+      if (is_load && is_spread(at(value.operands[0]))) spread(id, buffer);
     }
     Buffer& placed = buffers_[static_cast<size_t>(buffer)];
     placed.end = std::max(placed.end, last_use_[id.index]);
     add_scratch(id);
   }
 
-  // A load whose last dimension is not contiguous pads each element, and is packed afterwards.
+  // Single elements are packed after a load.
   void spread(ValueId id, int buffer) {
     Buffer& packed = buffers_[static_cast<size_t>(buffer)];
     Buffer padded = packed;
-    padded.bytes = elements_of(at(id)) * kAlignment;
+    packed.bytes = aligned(elements_of(at(id)) * byte_size(at(id).dtype));
     packed.is_transferred = false;
     packed.copies = 1;
     buffers_.push_back(padded);
   }
 
+  // Tiles of one number are made once, before the loops, and shared.
+  void fill(ValueId id) {
+    const Value& value = at(id);
+    bool has_number = !value.operands.empty() && at(value.operands[0]).is_constant;
+    fill(has_number ? at(value.operands[0]) : value, bytes_of(id));
+  }
+
+  void fill(const Value& number, int64_t bytes) {
+    double value = is_floating(number.dtype) ? number.number : static_cast<double>(number.range.low);
+    for (auto& [other, size] : filled_)
+      if (other == value || (other != other && value != value)) return void(size = std::max(size, bytes));
+    filled_.emplace_back(value, bytes);
+  }
+
   void place_store(ValueId id) {
-    const Value& stored = at(at(id).operands[1]);
-    int buffer = buffer_of_[at(id).operands[1].index];
+    const Value& store = at(id);
+    const Value& stored = at(store.operands[1]);
+    int buffer = buffer_of_[store.operands[1].index];
+    const Value& pointer = at(store.operands[0]);
+    int copies = store.loop.valid() ? 2 : 1;
+    if (elements_of(stored) < elements_of(pointer)) {  // repeated for the store
+      buffers_.push_back({bytes_of_transfer(pointer, true), true, copies, id.index, id.index});
+      return;
+    }
     if (buffer < 0) return;
     Buffer& placed = buffers_[static_cast<size_t>(buffer)];
     placed.is_transferred = true;
-    placed.copies = at(id).loop.valid() ? 2 : placed.copies;
+    placed.copies = std::max(placed.copies, copies);
     if (stored.dtype == DType::b1) placed.bytes = std::max(placed.bytes, elements_of(stored));
     if (stored.dtype == DType::b1) scratch(id, 2 * elements_of(stored));
   }
@@ -201,16 +256,17 @@ class BufferPlan {
     const TlFunction* function = find_tl_function(value.operation);
     if (function && !value.keeps_nan) scratch(id, 4 * elements * function->scratch);
     if (is_comparison(value)) {
-      bool has_number =
-          std::ranges::any_of(value.operands, [&](ValueId operand) { return !at(operand).is_tile(); });
-      if (has_number) filled_ = std::max(filled_, elements * byte_size(first.dtype));
+      for (ValueId operand : value.operands)
+        if (!at(operand).is_tile()) fill(at(operand), elements * byte_size(first.dtype));
       if (byte_size(first.dtype) == 1) scratch(id, 6 * elements);
     } else if (value.operation == "where" && first.operation == "load") {
       scratch(id, 4 * elements);  // bytes to bits
     } else if (value.operation == "to" && byte_size(first.dtype) == 1) {
       scratch(id, 2 * elements);  // by way of halves
     } else if (value.operation == "/" && !first.is_tile()) {
-      scratch(id, 4 * elements);
+      fill(first, 4 * elements);
+    } else if (value.operation == "where" && elements_of(first) < elements) {
+      scratch(id, 2 * elements);  // the condition is repeated as halves
     } else if (value.dtype == DType::i8 && value.operation != "load" && !is_view(value) &&
                value.operation != "to") {
       scratch(id, 20 * elements);  // by way of halves and floats
@@ -233,7 +289,8 @@ class BufferPlan {
   }
 
   int64_t largest_sum() const {
-    int64_t always = filled_;
+    int64_t always = 0;
+    for (const auto& [number, bytes] : filled_) always += bytes;
     std::vector<int64_t> change(trace_.values.size() + 2);
     for (const Buffer& buffer : buffers_) {
       if (buffer.is_transferred) {
@@ -255,8 +312,9 @@ class BufferPlan {
   std::vector<int> steps_;      // operations to the nearest store, this one counted
   std::vector<int> buffer_of_;  // -1: none
   std::vector<Buffer> buffers_;
-  int zeros_ = -1;      // the buffer of zeros: they share it
-  int64_t filled_ = 0;  // tiles of one number for comparisons
+  std::vector<std::pair<double, int64_t>> filled_;  // tiles of one number: the number, bytes
+  bool pads_rows_ = false;
+  bool spreads_ = false;  // a store of single elements: then all tiles are laid out so
 };
 
 }  // namespace

@@ -28,8 +28,8 @@ void check_blocks(const KernelFile& file, Violations& violations) {
   auto add = [&](std::string message) { violations.push_back({file.line, "blocks", std::move(message)}); };
   if (file.blocks.empty()) return add("KERNEL needs a choice of blocks, if only an empty one");
   for (size_t i = 1; i < file.blocks.size(); ++i)
-    if (product(file.blocks[i]) >= product(file.blocks[i - 1]))
-      add("choices of blocks decrease, so that a tuner can skip what does not fit");
+    if (product(file.blocks[i]) > product(file.blocks[i - 1]))
+      add("a choice of blocks is larger than the one before: a tuner skips what does not fit");
   for (const auto& [name, extent] : file.blocks[0]) {
     auto parameter = std::ranges::find(function.parameters, name, &Parameter::name);
     if (parameter == function.parameters.end()) {
@@ -46,7 +46,7 @@ void check_blocks(const KernelFile& file, Violations& violations) {
 void check_npu(const KernelFile& file, const Trace& trace, const target::NpuTarget& target,
                Violations& violations) {
   int line = file.function().line;
-  check_npu_grid(trace, line, violations);
+  check_npu_grid(trace, file, violations);
   check_npu_accesses(trace, target, violations);
   check_npu_values(trace, target, violations);
   bool multiplies = std::ranges::any_of(trace.values, [](auto& value) { return value.operation == "dot"; });

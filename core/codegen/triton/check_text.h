@@ -14,14 +14,15 @@
 //   unused      every axis, loop and load matters to what is stored
 //   bounds      loads and stores stay inside of their buffers
 //   overflow    32-bit integers do not overflow
-//   blocks      choices of blocks decrease, and the first is that of the signature
+//   blocks      choices of blocks do not grow, and the first is that of the signature
 //   arange      (cuda) extents are powers of two
 // Ascend NPUs
-//   grid        stores lie in a loop `for t in range(tl.program_id(0), tiles, tl.num_programs(0))`; programs <= cores
+//   grid        there is one program, or stores lie in `for t in range(tl.program_id(0), tiles, tl.num_programs(0))`;
+//               programs <= cores
 //   mask        a mask is a conjunction of `index < bound`, each of one axis, none always true
 //   pointer     offsets are sums of axes times strides
 //   division    no `//` and `%` of tiles
-//   alignment   the last dimension of a load or store is a multiple of 32 bytes
+//   alignment   the last dimension of a load or store is a whole axis or a multiple of 32 bytes
 //   tile        at most five dimensions and 1048576 elements
 //   index       offsets of tiles have 32 bits
 //   dtype       no fp64, no unsigned tiles, no arithmetic of int64 tiles

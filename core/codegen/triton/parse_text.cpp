@@ -140,6 +140,7 @@ class KernelReader {
     file.extents = integers(field(kernel_, "extents"));
     for (ExpressionId item : field(kernel_, "blocks").operands)
       file.blocks.push_back(integers(expressions_[item]));
+    file.grid = field(kernel_, "grid").operands.size();
     if (const Expression* cores = find(kernel_, "cores")) file.cores = integer(*cores);
     std::string name = text(field(kernel_, "name"));
     auto found = std::ranges::find(file.functions, name, &Function::name);

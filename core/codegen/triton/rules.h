@@ -20,7 +20,7 @@ void check_arange(const Trace& trace, Violations& violations);  // cuda
 void check_npu_accesses(const Trace& trace, const target::NpuTarget& target, Violations& violations);
 
 // rules_npu.cpp: everything else of Ascend kernels
-void check_npu_grid(const Trace& trace, int line, Violations& violations);
+void check_npu_grid(const Trace& trace, const KernelFile& file, Violations& violations);
 void check_npu_values(const Trace& trace, const target::NpuTarget& target, Violations& violations);
 
 }  // namespace kerf::triton

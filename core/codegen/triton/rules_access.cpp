@@ -97,18 +97,18 @@ class AccessRules {
             "a 64-bit offset tile: add the 64-bit part to the pointer as a scalar");
   }
 
-  // A row that is shorter than the alignment as a whole is one transfer, if it is alone.
+  // A whole axis is one row, however long; of a row that is cut, pieces end where a transfer may begin.
   void check_alignment(const Access& access) {
     const Value& pointer = value(access.pointer);
-    if (!pointer.is_tile() || pointer.dims.back().extent == 1) return;
-    int64_t bytes = pointer.dims.back().extent * byte_size(pointer.dtype);
-    if (bytes % target_.alignment == 0) return;
-    bool is_alone = std::ranges::all_of(pointer.dims.begin(), pointer.dims.end() - 1,
-                                        [](const Dim& dim) { return dim.extent == 1; });
-    if (is_alone && bytes < target_.alignment) return;
+    if (!pointer.is_tile()) return;
+    const Dim& last = pointer.dims.back();
+    int64_t bytes = last.extent * byte_size(pointer.dtype);
+    bool is_cut = last.axis.valid() && trace_.axes[last.axis].is_walked;
+    if (last.extent == 1 || !is_cut || bytes % target_.alignment == 0) return;
     add(value(access.at), "alignment",
-        fmt::format("the last dimension has {} bytes: take a block of a multiple of {} bytes and mask", bytes,
-                    target_.alignment));
+        fmt::format("the last dimension has {} bytes of a longer axis: take a block of a multiple of {} "
+                    "bytes and mask",
+                    bytes, target_.alignment));
   }
 
   // A load of what the same program stores, before or in an earlier iteration. Reading an element and then writing that

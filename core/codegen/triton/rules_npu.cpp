@@ -53,12 +53,16 @@ class ValueRules {
     bool is_unsigned = value.dtype == DType::u8 || value.operation.starts_with("to uint");
     if (is_unsigned)
       add(value, "dtype", "there are no unsigned tiles: cast to a signed type or leave it to the library");
-    // Comparisons are of their operands' type.
-    const Value& typed =
-        value.dtype == DType::b1 && !value.operands.empty() ? trace_.values[value.operands[0]] : value;
-    bool is_wide =
-        typed.is_tile() && typed.dtype == DType::i64 && !value.is_pointer && !moves_only(value.operation);
-    if (is_wide) add(value, "dtype", "int64 tiles are computed element by element: cast to int32 before");
+    // Comparisons are of their operands' type, scalars of int64 too.
+    bool is_wide = value.dtype == DType::i64;
+    for (ValueId operand : value.operands)
+      is_wide |= value.dtype == DType::b1 && is_wide_number(trace_.values[operand]);
+    is_wide &= !value.is_pointer && !moves_only(value.operation);
+    if (is_wide) add(value, "dtype", "tiles are computed element by element in int64: cast to int32 before");
+  }
+
+  static bool is_wide_number(const Value& value) {
+    return value.dtype == DType::i64 && !value.is_pointer && !value.is_constant;
   }
 
   void check_tile(const Value& value) {
@@ -141,13 +145,20 @@ bool is_grid_loop(const Trace& trace, const Loop& loop) {
 
 }  // namespace
 
-void check_npu_grid(const Trace& trace, int line, Violations& violations) {
+void check_npu_grid(const Trace& trace, const KernelFile& file, Violations& violations) {
   constexpr std::string_view kLoop = "`for tile in range(tl.program_id(0), tiles, tl.num_programs(0))`";
   std::set<ValueId> variables;
   for (const Loop& loop : trace.loops)
     if (is_grid_loop(trace, loop)) variables.insert(loop.variable);
-  if (variables.empty())
-    return violations.push_back({line, "grid", fmt::format("tiles are shared by a loop {}", kLoop)});
+  if (variables.empty()) {
+    bool is_one_program = file.grid == 0 && std::ranges::none_of(trace.values, [](const Value& value) {
+                            return value.operation == "program_id" || value.operation == "num_programs";
+                          });
+    if (!is_one_program)
+      violations.push_back(
+          {file.function().line, "grid", fmt::format("tiles are shared by a loop {}", kLoop)});
+    return;
+  }
   for (size_t i = 0; i < trace.values.size(); ++i) {
     const Value& value = trace.values[ValueId(i)];
     if (variables.contains(ValueId(i))) continue;

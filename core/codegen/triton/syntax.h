@@ -95,6 +95,7 @@ struct KernelFile {
   std::vector<FileBuffer> buffers;
   NamedIntegers extents;
   std::vector<NamedIntegers> blocks;  // choices; the first is in the signature
+  size_t grid = 0;                    // axes of the grid; 0: one program
   int64_t cores = 0;                  // 0: a program a tile
 
   const Function& function() const { return functions[kernel]; }

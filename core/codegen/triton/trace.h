@@ -31,6 +31,7 @@ struct Value {
   DType dtype = DType::i32;
   bool is_nothing = false;   // a statement's: store, atomics
   bool is_constant = false;  // a number of the text
+  double number = 0;         // that, if it is a float
   bool is_pointer = false;   // then dtype is that of the elements
   uint32_t buffer = 0;       // of a pointer
   std::vector<Dim> dims;     // empty: a scalar

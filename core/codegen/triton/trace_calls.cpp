@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "codegen/triton/tracer.h"
@@ -89,7 +90,8 @@ Object Tracer::call(const std::string& name, const Arguments& arguments, int lin
 Object Tracer::call_builtin(const std::string& name, const Arguments& arguments, int line) {
   const auto& items = arguments.items;
   if (name == "float" && items.size() == 1) {
-    if (items[0].kind == Object::Kind::text) return floating(line);
+    if (items[0].kind == Object::Kind::text)
+      return floating(std::strtod(items[0].text.c_str(), nullptr), line);
     return cast(items[0], DType::f32, line);
   }
   if ((name == "min" || name == "max") && items.size() == 2)
@@ -185,6 +187,8 @@ Object Tracer::create(const std::string& name, const Arguments& arguments, int l
   Value value = derived(name, line, {});
   value.dtype = dtype->dtype;
   for (int64_t extent : extents) value.dims.push_back({extent});
+  const Object* number = name == "full" ? arguments.find(1, "value") : nullptr;
+  if (number && number->is_value()) value.operands.push_back(number->value);
   value.form = not_affine();
   return add(std::move(value));
 }

@@ -43,9 +43,10 @@ Object Tracer::integer(int64_t value, int line) {
   return add(std::move(result));
 }
 
-Object Tracer::floating(int line) {
+Object Tracer::floating(double value, int line) {
   Value result = derived("constant", line, {});
   result.is_constant = true;
+  result.number = value;
   result.dtype = DType::f32;
   return add(std::move(result));
 }
@@ -82,7 +83,7 @@ Object Tracer::evaluate(ExpressionId id) {
   switch (expression.kind) {
     case ExpressionKind::name: return evaluate_name(expression);
     case ExpressionKind::integer: return integer(expression.integer, line);
-    case ExpressionKind::floating: return floating(line);
+    case ExpressionKind::floating: return floating(expression.floating, line);
     case ExpressionKind::string: return {.kind = Object::Kind::text, .text = expression.text};
     case ExpressionKind::constant: {
       if (expression.text == "None") return {Object::Kind::none};

@@ -91,7 +91,7 @@ class Tracer {
   Object fail(int line, std::string_view rule, std::string message);  // the unknown object
   Object add(Value value);
   Object integer(int64_t value, int line);
-  Object floating(int line);  // of a value that does not matter
+  Object floating(double value, int line);
   Value derived(std::string_view operation, int line, std::initializer_list<ValueId> operands) const;
   SymbolId new_symbol(Range range, AxisId axis = {});
   void set_scalar(Value& value, Range range);  // a symbol of its own, or the constant
