@@ -51,7 +51,9 @@ std::string along(Emission& e, ReduceOp op, DType dtype, const std::string& tile
 // An accumulator's start.
 std::string full(Emission& e, Dims dims, const Scalar& value) {
   DType dtype = value.dtype == DType::b1 ? DType::i32 : value.dtype;
-  std::string text = value.dtype == DType::b1 ? fmt::format("{}", value.i) : literal_text(value);
+  std::string text = value.dtype == DType::b1    ? fmt::format("{}", value.i)
+                     : value.dtype == DType::f64 ? literal_text(Scalar::of(DType::f32, value.f))
+                                                 : literal_text(value);
   return fmt::format("tl.full({}, {}, {})", e.shape(dims), text, dtype_text(dtype));
 }
 

@@ -140,7 +140,11 @@ class KernelReader {
     file.extents = integers(field(kernel_, "extents"));
     for (ExpressionId item : field(kernel_, "blocks").operands)
       file.blocks.push_back(integers(expressions_[item]));
-    file.grid = field(kernel_, "grid").operands.size();
+    for (ExpressionId item : field(kernel_, "grid").operands) {
+      const Expression& pair = expressions_[item];
+      if (pair.operands.size() != 2) throw ParseError("expected [extent, block]", pair.line, 1);
+      file.grid.emplace_back(word(expressions_[pair.operands[0]]), word(expressions_[pair.operands[1]]));
+    }
     if (const Expression* cores = find(kernel_, "cores")) file.cores = integer(*cores);
     std::string name = text(field(kernel_, "name"));
     auto found = std::ranges::find(file.functions, name, &Function::name);
@@ -165,6 +169,11 @@ class KernelReader {
   std::string text(const Expression& expression) const {
     if (expression.kind != ExpressionKind::string) throw ParseError("expected a string", expression.line, 1);
     return expression.text;
+  }
+
+  // A name or a number.
+  std::string word(const Expression& expression) const {
+    return expression.kind == ExpressionKind::integer ? fmt::format("{}", expression.integer) : text(expression);
   }
 
   int64_t integer(const Expression& expression) const {

@@ -151,7 +151,7 @@ void check_npu_grid(const Trace& trace, const KernelFile& file, Violations& viol
   for (const Loop& loop : trace.loops)
     if (is_grid_loop(trace, loop)) variables.insert(loop.variable);
   if (variables.empty()) {
-    bool is_one_program = file.grid == 0 && std::ranges::none_of(trace.values, [](const Value& value) {
+    bool is_one_program = file.grid.empty() && std::ranges::none_of(trace.values, [](const Value& value) {
                             return value.operation == "program_id" || value.operation == "num_programs";
                           });
     if (!is_one_program)

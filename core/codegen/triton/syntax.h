@@ -95,7 +95,8 @@ struct KernelFile {
   std::vector<FileBuffer> buffers;
   NamedIntegers extents;
   std::vector<NamedIntegers> blocks;  // choices; the first is in the signature
-  size_t grid = 0;                    // axes of the grid; 0: one program
+  // Axes of the grid as [extent, block], names or numbers; none: one program.
+  std::vector<std::pair<std::string, std::string>> grid;
   int64_t cores = 0;                  // 0: a program a tile
 
   const Function& function() const { return functions[kernel]; }

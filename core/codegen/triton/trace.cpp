@@ -75,6 +75,24 @@ Tracer::Tracer(const KernelFile& file, const NamedIntegers& blocks) : file_(file
   for (const Parameter& parameter : file.function().parameters) bind_parameter(parameter, blocks);
 }
 
+// Where a program does one tile, as many as there are tiles.
+int64_t Tracer::most_programs() const {
+  constexpr int64_t kLaunch = 65535;
+  if (file_.cores > 0) return kLaunch;
+  auto value_of = [&](const std::string& word) -> std::optional<int64_t> {
+    if (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0]))) return std::stoll(word);
+    auto found = names_.find(word);
+    return found != names_.end() && is_constant(&found->second) ? std::optional(constant(found->second)) : std::nullopt;
+  };
+  int64_t tiles = 1;
+  for (const auto& [extent, block] : file_.grid) {
+    auto n = value_of(extent), b = value_of(block);
+    if (!n || !b || *b <= 0) return kLaunch;
+    tiles *= std::max<int64_t>((*n + *b - 1) / *b, 1);
+  }
+  return tiles;
+}
+
 Trace Tracer::run() {
   execute(file_.function().body);
   return std::move(trace_);

@@ -42,7 +42,8 @@ Object Tracer::call(const std::string& name, const Arguments& arguments, int lin
       Value value = derived(function_name, line, {});
       const Object* axis = arguments.find(0, "axis");
       value.folded = is_constant(axis) ? constant(*axis) : 0;
-      set_scalar(value, is_count ? Range{1, 65535} : Range{0, 65534});
+      int64_t most = most_programs();
+      set_scalar(value, is_count ? Range{1, most} : Range{0, most - 1});
       return add(std::move(value));
     }
     case CallForm::arange: return arange(arguments, line);

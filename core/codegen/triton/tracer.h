@@ -41,6 +41,7 @@ class Tracer {
   using Names = std::map<std::string, Object, std::less<>>;
 
   // statements (trace.cpp)
+  int64_t most_programs() const;
   void bind_parameter(const Parameter& parameter, const NamedIntegers& blocks);
   void execute(const std::vector<Statement>& statements);
   void assign(const Statement& statement);
