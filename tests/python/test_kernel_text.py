@@ -1,8 +1,7 @@
-"""The verifier of kernel text as Python calls it; the rules themselves have golden files (tests/golden/npu)."""
-
-import pytest
+"""The verifier of kernel text as Python calls it; the rules have golden files of their own (golden/npu)."""
 
 import kerf
+import pytest
 from kerf import _core
 
 TEXT = """import triton
