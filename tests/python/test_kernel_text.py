@@ -1,8 +1,7 @@
-"""The verifier of kernel text as Python calls it; the rules themselves have golden files (tests/golden/npu)."""
-
-import pytest
+"""The verifier of kernel text as Python calls it; the rules have golden files of their own (golden/npu)."""
 
 import kerf
+import pytest
 from kerf import _core
 
 TEXT = """import triton
@@ -36,7 +35,10 @@ def test_a_kernel_that_keeps_the_rules() -> None:
 
 def test_what_is_wrong_has_line_rule_and_message() -> None:
     text = TEXT.replace("x_ptr + x0)", "x_ptr + x0 // 3)")
-    assert [(line, rule) for line, rule, _ in _core.check_kernel_text(text)] == [(9, "pointer"), (9, "division")]
+    assert [(line, rule) for line, rule, _ in _core.check_kernel_text(text)] == [
+        (9, "pointer"),
+        (9, "division"),
+    ]
 
 
 def test_text_that_cannot_be_read() -> None:
