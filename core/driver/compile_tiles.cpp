@@ -88,6 +88,7 @@ class TileCompiler {
         sched::TileLimits limits = target_.limits;
         limits.elements = elements;
         limits.persistent_row = row;
+        limits.alignment = target_.alignment_bytes / smallest_bytes(launch.kernel);
         Result<Emitted> emitted = emit(launch, limits);
         if (!emitted) {
           if (reason.empty()) reason = emitted.reason();
@@ -122,6 +123,12 @@ class TileCompiler {
     Result<KernelText> text = codegen::triton::emit(tiled.parts, target_.dialect);
     if (!text) return Unsupported{text.reason()};
     return Emitted{std::move(tiled.parts), std::move(*text)};
+  }
+
+  static int64_t smallest_bytes(const loop::Kernel& kernel) {
+    int64_t smallest = byte_size(DType::f32);
+    for (const loop::Buffer& buffer : kernel.buffers) smallest = std::min<int64_t>(smallest, byte_size(buffer.dtype));
+    return smallest;
   }
 
   static bool is_smaller(const Blocks& blocks, const Blocks& than) {

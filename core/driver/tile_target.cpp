@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/dtype.h"
 #include "base/error.h"
 #include "target/npu.h"
 
@@ -11,7 +10,7 @@ namespace kerf::driver {
 using codegen::triton::Dialect;
 
 TileTarget find_tile_target(std::string_view name) {
-  if (name == "cuda") return {"cuda", Dialect::nvidia, {}, 0, 0, 0};
+  if (name == "cuda") return {"cuda", Dialect::nvidia, {}};
   for (const target::NpuTarget& npu : target::npu_targets()) {
     if (name != fmt::format("npu:{}", npu.name)) continue;
     // Blocks are chosen by what fits the buffer; this is where the search begins.
@@ -19,11 +18,11 @@ TileTarget find_tile_target(std::string_view name) {
                              .persistent_row = npu.row_limit,
                              .folded = npu.row_limit,
                              .powers_of_two = false,
-                             .alignment = npu.alignment / byte_size(DType::f32),
                              .programs = npu.vector_cores,
                              .masked_reads = false,
                              .doubles = false};
-    return {std::string(name), Dialect::ascend, limits, npu.vector_cores, npu.buffer_bytes, npu.most_reads};
+    return {std::string(name), Dialect::ascend, limits, npu.vector_cores, npu.buffer_bytes, npu.alignment,
+            npu.most_reads};
   }
   std::string known = "cuda";
   for (const target::NpuTarget& npu : target::npu_targets()) known += fmt::format(", npu:{}", npu.name);

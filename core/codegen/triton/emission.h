@@ -26,6 +26,7 @@ struct Tile {
   std::string text;
   Dims dims = 0;
   std::optional<Scalar> literal = {};
+  bool is_narrow = false;  // an i64 that the text has in 32 bits: an index, on Ascend
 };
 
 struct Dim {
@@ -60,6 +61,7 @@ struct Emission {
 
   std::vector<std::string> library;
   bool uses_libdevice = false;
+  bool always_loops = false;  // over tiles, although there may be one: other parts have more
 
   // --- text
   void line(const std::string& text) { lines.push_back(std::string(indent * 4, ' ') + text); }

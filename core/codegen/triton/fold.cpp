@@ -127,7 +127,7 @@ class Fold {
       Tile value = yield(part, 0), index = yield(part, 1);
       Dims dims = value.dims | index.dims | over_;
       value = masked_by_identity(e_, value, dims, over_, part.identity);
-      return finish_indexed(part, value, index);
+      return finish_indexed(part, value, index, over_);
     }
     Tile value = as_number(part, yield(part, 0));
     Tile masked = masked_by_identity(e_, value, value.dims | over_, over_, number_identity(part));
@@ -157,21 +157,20 @@ class Fold {
 
   void finish_walked(Part& part) {
     Tile tile{part.accumulator, part.dims};
-    if (ops::info(part.reduction->op).has_index()) return finish_indexed(part, tile, {part.index, part.dims});
+    if (ops::info(part.reduction->op).has_index()) return finish_indexed(part, tile, {part.index, part.dims}, 0);
     bind(part, folded(e_, part.reduction->op, tile, dtype(part), over_), part.dims & ~over_);
   }
 
-  // The first index whose value is the extremum, or the first NaN.
-  void finish_indexed(Part& part, const Tile& value, const Tile& index) {
+  // The first index whose value is the extremum, or the first NaN. Along `masked` there may be points outside the domain.
+  void finish_indexed(Part& part, const Tile& value, const Tile& index, Dims masked) {
     ReduceOp op = part.reduction->op;
     Dims dims = value.dims | index.dims | over_;
     ReduceOp extremum = ops::seeks_largest(op) ? ReduceOp::max : ReduceOp::min;
     std::string best = e_.define("best", folded(e_, extremum, value, dtype(part), over_));
     std::string hit = e_.define("hit", fmt::format("({0} == {1}) | ({0} != {0})", value.text, best));
     Tile candidates{e_.define("at", fmt::format("tl.where({}, {}, {})", hit, index.text, kNoIndex)), dims};
-    if (!e_.mask(over_).empty()) {
-      candidates = masked_by_identity(e_, candidates, dims, over_, Scalar::of_int(DType::i32, 2147483647));
-    }
+    if (!e_.mask(masked).empty())
+      candidates = masked_by_identity(e_, candidates, dims, masked, Scalar::of_int(DType::i32, 2147483647));
     std::string first = e_.define("first", folded(e_, ReduceOp::min, candidates, DType::i32, over_));
     if (ops::info(op).index_result) {
       e_.values[part.reduction->result] = {first, dims & ~over_};

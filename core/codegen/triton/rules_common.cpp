@@ -22,17 +22,21 @@ struct Bound {
   Range range;
 };
 
-void collect_bounds(const Trace& trace, ValueId mask, std::vector<Bound>& bounds) {
-  if (!mask.valid()) return;
+// False where the mask holds more than that: what it lets through is not known then.
+bool collect_bounds(const Trace& trace, ValueId mask, std::vector<Bound>& bounds) {
+  if (!mask.valid()) return true;
   const Value& value = trace.values[mask];
   if (value.operation == "&" || value.operation == "[]" || value.operation == "broadcast_to") {
-    for (ValueId part : value.operands) collect_bounds(trace, part, bounds);
-  } else if (value.operation == "<") {
-    const Value& index = trace.values[value.operands[0]];
-    const Value& limit = trace.values[value.operands[1]];
-    if (!index.form.is_exact || !limit.range.is_bounded()) return;
-    bounds.push_back({&index.form, {index.range.low, std::min(index.range.high, limit.range.high - 1)}});
+    bool all = true;
+    for (ValueId part : value.operands) all = collect_bounds(trace, part, bounds) && all;
+    return all;
   }
+  if (value.operation != "<") return false;
+  const Value& index = trace.values[value.operands[0]];
+  const Value& limit = trace.values[value.operands[1]];
+  if (!index.form.is_exact || !limit.range.is_bounded()) return false;
+  bounds.push_back({&index.form, {index.range.low, std::min(index.range.high, limit.range.high - 1)}});
+  return true;
 }
 
 Range range_of(const Trace& trace, const IndexForm& form) {
@@ -88,7 +92,7 @@ void check_bounds(const Trace& trace, Violations& violations) {
     const Value& pointer = trace.values[access.pointer];
     if (access.is_guarded || !pointer.form.is_affine || !pointer.form.is_exact) continue;
     std::vector<Bound> bounds;
-    collect_bounds(trace, access.mask, bounds);
+    if (!collect_bounds(trace, access.mask, bounds)) continue;
     Range range = masked_range(trace, pointer.form, bounds);
     const FileBuffer& buffer = trace.buffers[pointer.buffer];
     if (!range.is_bounded() || (range.low >= 0 && range.high < buffer.elements)) continue;

@@ -57,19 +57,28 @@ void need_library(Emission& e, std::string_view form) {
   if (form.find("libdevice.") != std::string_view::npos) e.uses_libdevice = true;
 }
 
-// 64-bit integers run lane by lane on Ascend; what an index (32 bits there) meets must not grow beyond them.
-bool is_slow_on_ascend(const loop::Kernel& kernel, const loop::Value& value) {
-  switch (value.op) {
-    case ScalarOp::eq:
-    case ScalarOp::ne:
-    case ScalarOp::lt:
-    case ScalarOp::le:
-    case ScalarOp::gt:
-    case ScalarOp::ge:
-    case ScalarOp::where:
-    case ScalarOp::cast: return false;
-    default: return kernel.values[value.operands[0]].dtype == DType::i64;
+bool is_comparison(ScalarOp op) {
+  return op == ScalarOp::eq || op == ScalarOp::ne || op == ScalarOp::lt || op == ScalarOp::le || op == ScalarOp::gt ||
+         op == ScalarOp::ge;
+}
+
+// On Ascend 64-bit integers run lane by lane. Indices have 32 bits there; what they are compared with is a scalar, brought
+// into the same range (no index is at its ends), or has 32 bits too.
+void narrow_operands(Emission& e, const loop::Value& value, std::vector<Tile>& x) {
+  bool any_narrow = std::any_of(x.begin(), x.end(), [](const Tile& tile) { return tile.is_narrow; });
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (e.kernel.values[value.operands[i]].dtype != DType::i64 || x[i].is_narrow || x[i].literal) continue;
+    if (x[i].dims) {
+      e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op)));
+    } else if (any_narrow && is_comparison(value.op)) {
+      x[i].text = e.define("label", fmt::format("tl.minimum(tl.maximum({}, -2147483648), 2147483647).to(tl.int32)",
+                                                x[i].text));
+    } else if (!is_comparison(value.op) && value.op != ScalarOp::where && value.op != ScalarOp::cast) {
+      e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op)));
+    }
   }
+  bool grows = !is_comparison(value.op) && value.op != ScalarOp::where && value.op != ScalarOp::cast;
+  if (any_narrow && grows) e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op)));
 }
 
 }  // namespace
@@ -95,10 +104,11 @@ Tile emit_apply(Emission& e, const loop::Value& value) {
                          e.dialect == Dialect::nvidia ? "Triton" : "Triton-Ascend"));
     return {"0", dims};
   }
-  if (e.dialect == Dialect::ascend && is_slow_on_ascend(e.kernel, value))
-    e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op)));
+  if (e.dialect == Dialect::ascend) narrow_operands(e, value, x);
   need_library(e, form);
-  return {e.define(ops::to_text(value.op), form == ops::kCustom ? custom(e, value, x) : filled(form, x)), dims};
+  std::string text = form == ops::kCustom ? custom(e, value, x) : filled(form, x);
+  bool narrow = value.op == ScalarOp::where && value.dtype == DType::i64 && x[1].is_narrow && x[2].is_narrow;
+  return {e.define(ops::to_text(value.op), text), dims, {}, narrow};
 }
 
 }  // namespace kerf::codegen::triton

@@ -29,7 +29,7 @@ void emit_define(Emission& e, loop::ValueId id) {
       }
       Tile tile = index_text(e, value.index);
       if (e.dialect == Dialect::nvidia) tile.text = fmt::format("({}).to(tl.int64)", tile.text);
-      e.values[id] = {e.define("index", tile.text), tile.dims};
+      e.values[id] = {e.define("index", tile.text), tile.dims, {}, e.dialect == Dialect::ascend};
       return;
     }
     case ValueKind::load: emit_load(e, id); return;
@@ -125,11 +125,11 @@ void emit_body(Emission& e, std::vector<std::pair<std::string, std::string>>& gr
     grid_sizes.emplace_back(e.extents[c], e.dim_of[c] ? e.dims[*e.dim_of[c]].axis.block : "");
   }
   define_whole(e);
-  if (counts.empty()) {
-  } else if (e.dialect == Dialect::ascend) {
-    e.line(fmt::format("for tile in range(tl.program_id(0), {}, tl.num_programs(0)):", fmt::join(counts, " * ")));
+  if (e.dialect == Dialect::ascend && (!counts.empty() || e.always_loops)) {
+    std::string tiles = counts.empty() ? "1" : fmt::format("{}", fmt::join(counts, " * "));
+    e.line(fmt::format("for tile in range(tl.program_id(0), {}, tl.num_programs(0)):", tiles));
     ++e.indent;
-  } else {
+  } else if (!counts.empty()) {
     e.line(e.wide ? "tile = tl.program_id(0).to(tl.int64)" : "tile = tl.program_id(0)");
   }
   define_grid(e, grid);
@@ -215,6 +215,7 @@ Result<KernelText> emit(std::span<const loop::Kernel> parts, Dialect dialect) {
   for (const loop::Kernel& part : parts) {
     Emission e(part, dialect, std::move(names));
     PartText text;
+    e.always_loops = parts.size() > 1;
     if (auto carried = carried_buffer(part, e.coordinates))
       e.refuse(fmt::format("{} carries values from one iteration to the next", *carried));
     emit_body(e, text.grid);
