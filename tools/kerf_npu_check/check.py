@@ -1,0 +1,202 @@
+"""Kernels through the levels. A verdict is "ok", "not run", or a word for what is wrong."""
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kerf_npu_check import environment
+from kerf_npu_check.kernel_file import KernelFile, tile_text
+from kerf_npu_check.process import Answer, Worker
+
+LEVELS = ("L0", "L1", "L2", "L2b", "L3")
+# Without these nothing can be said of a kernel.
+REQUIRED = ("L1", "L3")
+_LIMIT = 300.0
+
+
+class Target(NamedTuple):
+    bishengir: str
+    ub_bytes: int
+    a5: bool
+
+
+TARGETS = {
+    "910B3": Target("Ascend910B3", 192 << 10, False),
+    "910_9382": Target("Ascend910_9382", 192 << 10, False),
+    "950": Target("Ascend950PR_9589", 248 << 10, True),
+}
+
+
+@dataclass
+class Report:
+    """What became of one kernel: level, then what it was run as (a mode or a target), then the answer."""
+
+    kernel: KernelFile
+    answers: dict[str, dict[str, Answer]] = field(default_factory=dict)
+
+    def flat(self) -> Iterator[tuple[str, str, Answer]]:
+        for level, runs in self.answers.items():
+            for run, answer in runs.items():
+                yield level, run, answer
+
+    def passed(self) -> bool:
+        return all(answer["verdict"] in ("ok", "not run") for _, _, answer in self.flat())
+
+
+def not_run(why: str) -> Answer:
+    return {"verdict": "not run", "message": why}
+
+
+def not_installed(level: str) -> str | None:
+    """Why `level` cannot be run, or None."""
+    lacking = environment.missing(level)
+    return f"{', '.join(lacking)} not installed: {environment.INSTALL_LINE}" if lacking else None
+
+
+class Workers(NamedTuple):
+    compiler: Worker
+    interpreter: Worker
+
+
+class Checker:
+    """Runs the chosen levels for the chosen targets; linalg texts lie in `folder`."""
+
+    def __init__(self, levels: Sequence[str], targets: Sequence[str], folder: Path) -> None:
+        self._targets = {name: TARGETS[name] for name in targets}
+        self._folder = folder
+        self._why_not = {level: not_installed(level) for level in LEVELS} | {
+            level: "not asked for" for level in LEVELS if level not in levels
+        }
+
+    def check(self, kernel: KernelFile, workers: Workers) -> Report:
+        report = Report(kernel)
+        run_level: dict[str, Callable[[KernelFile, Workers], dict[str, Answer]]] = {
+            "L0": self._level0,
+            "L1": self._level1,
+            "L2": self._level2,
+            "L2b": self._level2b,
+            "L3": self._level3,
+        }
+        for level in LEVELS:
+            why_not = self._why_not[level]
+            report.answers[level] = {"": not_run(why_not)} if why_not else run_level[level](kernel, workers)
+        return report
+
+    def _level0(self, kernel: KernelFile, _: Workers) -> dict[str, Answer]:
+        from kerf import _core
+
+        verifier = getattr(_core, "check_kernel_text", None)
+        if verifier is None:
+            return {"": not_run("this build of Kerf has no verifier of kernel text")}
+        found = [f"line {line}: {rule}: {message}" for line, rule, message in verifier(kernel.text)]
+        return {"": {"verdict": "reject" if found else "ok", "message": "; ".join(found)}}
+
+    def _level1(self, kernel: KernelFile, workers: Workers) -> dict[str, Answer]:
+        modes = {target.a5 for target in self._targets.values()}
+        return {
+            "A5" if a5 else "A2/A3": self._lower(kernel, workers, a5, kernel.blocks[0])
+            for a5 in sorted(modes)
+        }
+
+    def _level2(self, kernel: KernelFile, workers: Workers) -> dict[str, Answer]:
+        request = self._request("level2", kernel, values=_values(kernel))
+        return {"": workers.interpreter.ask(request, _LIMIT)}
+
+    def _level2b(self, kernel: KernelFile, workers: Workers) -> dict[str, Answer]:
+        answers = {}
+        for run, vendor in (("plain", False), ("vendor", True)):
+            request = self._request("level2b", kernel, values=_values(kernel), vendor=vendor)
+            answers[run] = workers.compiler.ask(request, _LIMIT)
+        return answers
+
+    def _level3(self, kernel: KernelFile, workers: Workers) -> dict[str, Answer]:
+        answers = {}
+        for name, target in self._targets.items():
+            answer = self._plan(kernel, workers, target, kernel.blocks[0])
+            if answer["verdict"] == "retry" or answer.get("too_big"):
+                answer["message"] += f"; {self._smaller(kernel, workers, target)}"
+            answers[name] = answer
+        return answers
+
+    def _smaller(self, kernel: KernelFile, workers: Workers, target: Target) -> str:
+        for blocks in kernel.blocks[1:]:
+            if self._plan(kernel, workers, target, blocks)["verdict"] == "ok":
+                return f"{tile_text(blocks)} fits"
+        return "no other choice of blocks fits" if kernel.blocks[1:] else "there is no other choice of blocks"
+
+    def _plan(self, kernel: KernelFile, workers: Workers, target: Target, blocks: dict[str, int]) -> Answer:
+        """Level 3 of one choice of blocks, lowered by level 1 if it was not yet."""
+        linalg = self._linalg(kernel, target.a5, blocks)
+        if not linalg.exists():
+            lowered = self._lower(kernel, workers, target.a5, blocks)
+            if not linalg.exists():
+                return not_run(f"level 1 came to no linalg: {lowered['verdict']}")
+        request = self._request("level3", kernel, linalg=str(linalg), target=target.bishengir)
+        return workers.compiler.ask(request, _LIMIT)
+
+    def _lower(self, kernel: KernelFile, workers: Workers, a5: bool, blocks: dict[str, int]) -> Answer:
+        output = str(self._linalg(kernel, a5, blocks))
+        request = self._request("level1", kernel, a5=a5, blocks=blocks, output=output)
+        return workers.compiler.ask(request, _LIMIT)
+
+    def _linalg(self, kernel: KernelFile, a5: bool, blocks: dict[str, int]) -> Path:
+        words = [f"{id(kernel):x}", "a5" if a5 else "a2", *map(str, blocks.values())]
+        return self._folder / f"{'-'.join(words)}.mlir"
+
+    @staticmethod
+    def _request(level: str, kernel: KernelFile, **more: Any) -> dict[str, Any]:
+        tools = {
+            "compilers": str(environment.home() / environment.COMPILERS),
+            "translate": str(environment.home() / environment.PROGRAMS / "mlir-translate"),
+            "shim": str(environment.home() / environment.SHIM),
+        }
+        return {"level": level, "path": str(kernel.path), "kernel": kernel.facts, **tools, **more}
+
+
+def _values(kernel: KernelFile) -> str:
+    return str(kernel.path.with_suffix(".npz"))
+
+
+def check_all(
+    kernels: Sequence[KernelFile],
+    levels: Sequence[str],
+    targets: Sequence[str],
+    jobs: int,
+    tell: Callable[[Report], None],
+) -> list[Report]:
+    """In the order of `kernels`; `tell` hears of each when it is done."""
+    with tempfile.TemporaryDirectory() as folder, _workers_of_threads() as own:
+        checker = Checker(levels, targets, Path(folder))
+
+        def one(kernel: KernelFile) -> Report:
+            report = checker.check(kernel, own())
+            tell(report)
+            return report
+
+        with ThreadPoolExecutor(jobs) as threads:
+            return list(threads.map(one, kernels))
+
+
+@contextmanager
+def _workers_of_threads() -> Iterator[Callable[[], Workers]]:
+    """Each thread has workers of its own; all end with the block."""
+    local = threading.local()
+    started: list[Workers] = []
+
+    def own() -> Workers:
+        if not hasattr(local, "workers"):
+            local.workers = Workers(Worker(interpreter=False), Worker(interpreter=True))
+            started.append(local.workers)
+        return local.workers
+
+    try:
+        yield own
+    finally:
+        for workers in started:
+            for worker in workers:
+                worker.close()
