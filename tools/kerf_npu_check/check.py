@@ -10,26 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kerf_npu_check import environment
-from kerf_npu_check.kernel_file import KernelFile, tile_text
+from kerf_npu_check.kernel_file import TARGETS, KernelFile, Target, tile_text
 from kerf_npu_check.process import Answer, Worker
 
 LEVELS = ("L0", "L1", "L2", "L2b", "L3")
 # Without these nothing can be said of a kernel.
 REQUIRED = ("L1", "L3")
 _LIMIT = 300.0
-
-
-class Target(NamedTuple):
-    bishengir: str
-    ub_bytes: int
-    a5: bool
-
-
-TARGETS = {
-    "910B3": Target("Ascend910B3", 192 << 10, False),
-    "910_9382": Target("Ascend910_9382", 192 << 10, False),
-    "950": Target("Ascend950PR_9589", 248 << 10, True),
-}
 
 
 @dataclass
@@ -64,10 +51,13 @@ class Workers(NamedTuple):
 
 
 class Checker:
-    """Runs the chosen levels for the chosen targets; linalg texts lie in `folder`."""
+    """Runs the chosen levels for the chosen targets, or else those that the kernel is meant for.
+
+    Linalg texts lie in `folder`.
+    """
 
     def __init__(self, levels: Sequence[str], targets: Sequence[str], folder: Path) -> None:
-        self._targets = {name: TARGETS[name] for name in targets}
+        self._targets = targets
         self._folder = folder
         self._why_not = {level: not_installed(level) for level in LEVELS} | {
             level: "not asked for" for level in LEVELS if level not in levels
@@ -93,11 +83,13 @@ class Checker:
         verifier = getattr(_core, "check_kernel_text", None)
         if verifier is None:
             return {"": not_run("this build of Kerf has no verifier of kernel text")}
-        found = [f"line {line}: {rule}: {message}" for line, rule, message in verifier(kernel.text)]
+        found = [
+            f"line {line}: {rule}: {message}" for line, rule, message in verifier(kernel.text, kernel.target)
+        ]
         return {"": {"verdict": "reject" if found else "ok", "message": "; ".join(found)}}
 
     def _level1(self, kernel: KernelFile, workers: Workers) -> dict[str, Answer]:
-        modes = {target.a5 for target in self._targets.values()}
+        modes = {TARGETS[name].a5 for name in self._targets or kernel.fitting_targets()}
         return {
             "A5" if a5 else "A2/A3": self._lower(kernel, workers, a5, kernel.blocks[0])
             for a5 in sorted(modes)
@@ -116,7 +108,8 @@ class Checker:
 
     def _level3(self, kernel: KernelFile, workers: Workers) -> dict[str, Answer]:
         answers = {}
-        for name, target in self._targets.items():
+        for name in self._targets or kernel.fitting_targets():
+            target = TARGETS[name]
             answer = self._plan(kernel, workers, target, kernel.blocks[0])
             if answer["verdict"] == "retry" or answer.get("too_big"):
                 answer["message"] += f"; {self._smaller(kernel, workers, target)}"

@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from kerf_npu_check import environment, table
-from kerf_npu_check.check import LEVELS, TARGETS, check_all
-from kerf_npu_check.kernel_file import InputError, find_kernel_files
+from kerf_npu_check.check import LEVELS, check_all
+from kerf_npu_check.kernel_file import TARGETS, InputError, find_kernel_files
 
 _FILE_WIDTH = 160
 
@@ -18,7 +18,7 @@ def run(
     paths: Sequence[Path],
     json_path: Path | None = None,
     levels: str = ",".join(LEVELS),
-    targets: str = ",".join(TARGETS),
+    targets: str = "",
     jobs: int = 0,
     install: bool = False,
 ) -> int:
@@ -54,7 +54,7 @@ def run(
 
 def _chosen(words: str, known: Sequence[str], what: str) -> list[str]:
     """The parts of a comma-separated list, in the order of `known`."""
-    chosen = {word.strip().removeprefix("npu:") for word in words.split(",")}
+    chosen = {word.strip().removeprefix("npu:") for word in words.split(",") if word}
     unknown = sorted(chosen - set(known))
     if unknown:
         raise InputError(f"there is no {what} {', '.join(unknown)}; known are {', '.join(known)}")

@@ -5,9 +5,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 DTYPES = ("f32", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool")
+_NPU = "npu:"
 _BEGIN = re.compile(r"^KERNEL = (?=\{)", re.MULTILINE)
 # What KERNEL must have, and of which type.
 _FIELDS = {
@@ -20,6 +21,19 @@ _FIELDS = {
     "blocks": list,
     "grid": list,
     "tolerance": (int, float),
+}
+
+
+class Target(NamedTuple):
+    bishengir: str
+    ub_bytes: int
+    a5: bool
+
+
+TARGETS = {
+    "910B3": Target("Ascend910B3", 192 << 10, False),
+    "910_9382": Target("Ascend910_9382", 192 << 10, False),
+    "950": Target("Ascend950PR_9589", 248 << 10, True),
 }
 
 
@@ -46,6 +60,11 @@ class KernelFile:
     def blocks(self) -> list[dict[str, int]]:
         """Choices of tiles, the largest first."""
         return self.facts["blocks"]
+
+    def fitting_targets(self) -> list[str]:
+        """Its own and all with as much memory as that."""
+        own = TARGETS[self.target.removeprefix(_NPU)]
+        return [name for name, target in TARGETS.items() if target.ub_bytes >= own.ub_bytes]
 
     def axes(self) -> str:
         return ", ".join(f"{axis} {extent}" for axis, extent in self.facts["extents"].items())
@@ -95,8 +114,9 @@ def _check_facts(path: Path, facts: dict[str, Any]) -> None:
     for field, kind in _FIELDS.items():
         if not isinstance(facts.get(field), kind):
             refuse(f'has no "{field}"' if field not in facts else f'has a "{field}" of the wrong type')
-    if not facts["target"].startswith("npu:"):
-        refuse(f'is for "{facts["target"]}"; npu-check is about kernels for npu:...')
+    if not facts["target"].startswith(_NPU) or facts["target"].removeprefix(_NPU) not in TARGETS:
+        known = ", ".join(_NPU + name for name in TARGETS)
+        refuse(f'is for "{facts["target"]}"; npu-check is about {known}')
     for buffer in facts["buffers"]:
         known = {"name": str, "elements": int, "dtype": str, "mode": str}
         if not all(isinstance(buffer.get(field), kind) for field, kind in known.items()):

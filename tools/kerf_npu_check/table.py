@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from kerf_npu_check.check import LEVELS, REQUIRED, TARGETS, Report, not_installed
-from kerf_npu_check.kernel_file import tile_text
+from kerf_npu_check.check import LEVELS, REQUIRED, Report, not_installed
+from kerf_npu_check.kernel_file import TARGETS, tile_text
 
 _COST = "calls/scalars/syncs"
 _COLOURS = {"ok": "green", "not run": "dim"}

@@ -67,7 +67,7 @@ def compare(got: np.ndarray, want: np.ndarray, tolerance: float) -> tuple[float,
     with np.errstate(invalid="ignore"):
         distance = np.where(equal, 0.0, np.abs(got - want))
     bad = ~equal & ~(finite & (distance <= tolerance * scale))
-    largest = float(np.max(np.nan_to_num(distance, nan=math.inf), initial=0.0))
+    largest = float(np.max(np.nan_to_num(distance, nan=math.inf, posinf=math.inf), initial=0.0))
     return (largest / scale if scale else largest), bad
 
 

@@ -160,6 +160,7 @@ def _with_entry(text: str, name: str) -> str:
 
 def _load_shim(path: str) -> ctypes.CDLL:
     shim = ctypes.CDLL(path)
+    llvm.load_library_permanently(path)  # and with it the C library's functions
     shim.shim_bad_address.restype = ctypes.c_size_t
     shim.shim_run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     for name, symbol in _SYMBOLS.items():

@@ -66,16 +66,16 @@ typedef struct {
   memref* of;
 } unranked;
 
-static void copy(int64_t size, int64_t rank, const int64_t* sizes, const char* from, const int64_t* from_strides,
-                 char* to, const int64_t* to_strides) {
+static void copy(int64_t size, int64_t rank, const int64_t* sizes, const char* from,
+                 const int64_t* from_strides, char* to, const int64_t* to_strides) {
   const int is_row = rank == 1 && from_strides[0] == 1 && to_strides[0] == 1;
   if (rank == 0 || is_row) {
     memmove(to, from, is_row ? size * sizes[0] : size);
     return;
   }
   for (int64_t i = 0; i < sizes[0]; i++)
-    copy(size, rank - 1, sizes + 1, from + i * from_strides[0] * size, from_strides + 1, to + i * to_strides[0] * size,
-         to_strides + 1);
+    copy(size, rank - 1, sizes + 1, from + i * from_strides[0] * size, from_strides + 1,
+         to + i * to_strides[0] * size, to_strides + 1);
 }
 
 void shim_copy(int64_t size, const unranked* from, const unranked* to) {
@@ -84,8 +84,8 @@ void shim_copy(int64_t size, const unranked* from, const unranked* to) {
   const int64_t* sizes = source->sizes_and_strides;
   for (int64_t i = 0; i < rank; i++)
     if (sizes[i] == 0) return;
-  copy(size, rank, sizes, source->aligned + source->offset * size, sizes + rank, target->aligned + target->offset * size,
-       target->sizes_and_strides + rank);
+  copy(size, rank, sizes, source->aligned + source->offset * size, sizes + rank,
+       target->aligned + target->offset * size, target->sizes_and_strides + rank);
 }
 
 // f32 to bf16, ties to even. The compiler's calling convention returns bf16 in the low half of a float register.
