@@ -19,7 +19,7 @@ def npu_check(
     json: Annotated[Path | None, typer.Option(help="Write everything that was found to this file.")] = None,
     levels: Annotated[str, typer.Option(help="Which of L0, L1, L2, L2b, L3.")] = "L0,L1,L2,L2b,L3",
     target: Annotated[str, typer.Option(help="Of 910B3, 910_9382, 950; else all that a kernel is for.")] = "",
-    jobs: Annotated[int, typer.Option(help="Kernels at a time; 0 is by the number of cores.")] = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="Kernels at a time; 0: by the number of cores.")] = 0,
     install: Annotated[bool, typer.Option("--install", help="Make the environments (1.9 GB).")] = False,
 ) -> None:
     """Checks Ascend kernels without a card: front end, numbers, memory plan."""

@@ -65,16 +65,10 @@ class Checker:
 
     def check(self, kernel: KernelFile, workers: Workers) -> Report:
         report = Report(kernel)
-        run_level: dict[str, Callable[[KernelFile, Workers], dict[str, Answer]]] = {
-            "L0": self._level0,
-            "L1": self._level1,
-            "L2": self._level2,
-            "L2b": self._level2b,
-            "L3": self._level3,
-        }
-        for level in LEVELS:
+        runs = (self._level0, self._level1, self._level2, self._level2b, self._level3)
+        for level, run in zip(LEVELS, runs, strict=True):
             why_not = self._why_not[level]
-            report.answers[level] = {"": not_run(why_not)} if why_not else run_level[level](kernel, workers)
+            report.answers[level] = {"": not_run(why_not)} if why_not else run(kernel, workers)
         return report
 
     def _level0(self, kernel: KernelFile, _: Workers) -> dict[str, Answer]:
@@ -96,13 +90,13 @@ class Checker:
         }
 
     def _level2(self, kernel: KernelFile, workers: Workers) -> dict[str, Answer]:
-        request = self._request("level2", kernel, values=_values(kernel))
+        request = self._request("level2", kernel)
         return {"": workers.interpreter.ask(request, _LIMIT)}
 
     def _level2b(self, kernel: KernelFile, workers: Workers) -> dict[str, Answer]:
         answers = {}
         for run, vendor in (("plain", False), ("vendor", True)):
-            request = self._request("level2b", kernel, values=_values(kernel), vendor=vendor)
+            request = self._request("level2b", kernel, vendor=vendor)
             answers[run] = workers.compiler.ask(request, _LIMIT)
         return answers
 
@@ -143,16 +137,15 @@ class Checker:
 
     @staticmethod
     def _request(level: str, kernel: KernelFile, **more: Any) -> dict[str, Any]:
+        path = kernel.path.resolve()
         tools = {
-            "compilers": str(environment.home() / environment.COMPILERS),
-            "translate": str(environment.home() / environment.PROGRAMS / "mlir-translate"),
-            "shim": str(environment.home() / environment.SHIM),
+            "compilers": environment.COMPILERS,
+            "translate": environment.TRANSLATE,
+            "shim": environment.SHIM,
         }
-        return {"level": level, "path": str(kernel.path), "kernel": kernel.facts, **tools, **more}
-
-
-def _values(kernel: KernelFile) -> str:
-    return str(kernel.path.with_suffix(".npz"))
+        more |= {name: str(environment.home() / place) for name, place in tools.items()}
+        more |= {"path": str(path), "values": str(path.with_suffix(".npz"))}
+        return {"level": level, "kernel": kernel.facts, **more}
 
 
 def check_all(

@@ -30,6 +30,8 @@ def run(
             environment.install(lambda line: console.print(line, highlight=False, soft_wrap=True))
         elif not paths:
             raise InputError("nothing to check: give kernel files or folders of them, or --install")
+        if json_path and not json_path.absolute().parent.is_dir():
+            raise InputError(f"{json_path}: its folder does not exist")
         kernels = find_kernel_files(paths)
         chosen = _chosen(levels, LEVELS, "level"), _chosen(targets, tuple(TARGETS), "target")
     except (InputError, environment.InstallError) as error:

@@ -12,8 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,6 +76,7 @@ class Part(NamedTuple):
 PYTHON = "triton/bin/python"
 COMPILERS = "bishengir/ascendnpuir/bin"  # bishengir-compile, bishengir-opt
 PROGRAMS = "bin"  # mlir-translate, the stub of hivmc
+TRANSLATE = "bin/mlir-translate"
 SHIM = "shim.so"
 
 
@@ -125,7 +125,7 @@ def _install_bishengir(root: Path) -> None:
 
 def _install_translate(root: Path) -> None:
     """The one program, out of the package and without installing it; it needs libllvm19, as Kerf does."""
-    program = root / PROGRAMS / "mlir-translate"
+    program = root / TRANSLATE
     if not program.exists():
         if not shutil.which("apt-get"):
             raise InstallError(f"this is no Debian system: put mlir-translate of MLIR 19 at {program}")
@@ -149,19 +149,9 @@ def _install_own(root: Path) -> None:
 _OWN_SOURCES = _HIVMC + platform.machine() + (WORKERS / "shim.c").read_text()
 _OWN_PINS = hashlib.sha256(_OWN_SOURCES.encode()).hexdigest()
 PARTS = (
-    Part(
-        "triton",
-        "triton-ascend, torch, numpy, llvmlite",
-        " ".join(_TRITON),
-        260,
-        1300,
-        PYTHON,
-        _install_triton,
-    ),
+    Part("triton", "triton-ascend, torch, numpy", " ".join(_TRITON), 260, 1300, PYTHON, _install_triton),
     Part("bishengir", "ascendnpu-ir", " ".join(_BISHENGIR), 161, 533, COMPILERS, _install_bishengir),
-    Part(
-        "translate", f"of Debian's {_MLIR}", _MLIR, 51, 23, f"{PROGRAMS}/mlir-translate", _install_translate
-    ),
+    Part("translate", f"of Debian's {_MLIR}", _MLIR, 51, 23, TRANSLATE, _install_translate),
     Part("own", "a C library and a stub of hivmc", _OWN_PINS, 0, 1, SHIM, _install_own),
 )
 NEEDS = {
@@ -178,19 +168,12 @@ def missing(level: str) -> list[str]:
     return [name for name in NEEDS.get(level, ()) if name not in here]
 
 
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """Two installations at once would mix their files."""
-    with open(root / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def install(tell: Callable[[str], None]) -> None:
     """Installs what is not there yet; `tell` gets a line a part. Raises InstallError."""
     root = home()
     (root / PROGRAMS).mkdir(parents=True, exist_ok=True)
-    with _alone(root):
+    with open(root / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two installations at once would mix their files
         for part in PARTS:
             if part.installed():
                 tell(f"{part.name}: there ({part.what})")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 DTYPES = ("f32", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool")
 _NPU = "npu:"
 _BEGIN = re.compile(r"^KERNEL = (?=\{)", re.MULTILINE)
+_AXES = re.compile(r"^axes +(.*)$", re.MULTILINE)
 # What KERNEL must have, and of which type.
 _FIELDS = {
     "name": str,
@@ -67,7 +68,9 @@ class KernelFile:
         return [name for name, target in TARGETS.items() if target.ub_bytes >= own.ub_bytes]
 
     def axes(self) -> str:
-        return ", ".join(f"{axis} {extent}" for axis, extent in self.facts["extents"].items())
+        """In the words of the file's head, or else as KERNEL has the extents."""
+        head = _AXES.search(self.text)
+        return head[1] if head else ", ".join(f"{axis} < {n}" for axis, n in self.facts["extents"].items())
 
 
 def tile_text(blocks: dict[str, int]) -> str:

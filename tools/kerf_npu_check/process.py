@@ -62,7 +62,7 @@ class Worker:
 
     def _ending(self, status: int) -> str:
         if status == -signal.SIGSEGV:
-            return "died of SIGSEGV: it touched memory outside of its buffers"
+            return "died of SIGSEGV: it touched memory outside of its buffers, or wrote to an input"
         self._errors.seek(0)
         lines = self._errors.read().strip().splitlines()
         words = f": {lines[-1]}" if lines else ""

@@ -50,7 +50,7 @@ def _buffer_cell(report: Report) -> str:
 
 
 def _error_cell(report: Report) -> str:
-    errors = [answer["error"] for _, _, answer in report.flat() if "error" in answer]
+    errors = [answer["error"] for _, _, answer in report.flat() if answer.get("error") is not None]
     return f"{max(errors):.1e} of {report.kernel.facts['tolerance']:.1e}" if errors else "-"
 
 

@@ -38,13 +38,14 @@ class Buffer:
         self.name, self.dtype, self.mode = facts["name"], facts["dtype"], facts["mode"]
         self._below, self._number = facts.get("below"), number
         kind = np.dtype(_STORED[self.dtype])
-        size = facts["elements"] * kind.itemsize
+        count = facts.get("cut_elements", facts["elements"])
+        size = count * kind.itemsize
         page = mmap.PAGESIZE
         inner = -(-size // page) * page
         self._map = mmap.mmap(-1, inner + 2 * page)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._map)) + page
         self.begin, self.end = start + inner - size, start + inner
-        self.data = np.frombuffer(self._map, kind, facts["elements"], page + inner - size)
+        self.data = np.frombuffer(self._map, kind, count, page + inner - size)
         self._before = np.frombuffer(self._map, np.uint8, inner - size, page)
         self._before[:] = _NO_VALUE
         for part, values in self._initial():
@@ -102,14 +103,11 @@ def formula(first: int, count: int, number: int, dtype: str, below: int | None) 
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """The nearest values of `dtype`, ties to even, in one rounding."""
-    if dtype != "bf16":
-        return values.astype(_STORED[dtype])
-    # First to f32 and odd where something is cut off, so that the second rounding knows of it.
+    """To the nearest f32 and that to the nearest value of `dtype`, as torch converts; ties to even."""
     single = values.astype(np.float32)
+    if dtype != "bf16":
+        return single.astype(_STORED[dtype])
     bits = single.view(np.uint32)
-    bits -= np.abs(single) > np.abs(values)
-    bits |= single != values
     nearest = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return np.where(np.isnan(single), 0x7FC0, nearest).astype(np.uint16)
 

@@ -58,7 +58,7 @@ _CAST = re.compile(
     r"ins\((?P<source>%\S+) : (?P<from>tensor<\S*>)\) outs\((?P<out>.*)\) -> (?P<to>\S+)"
 )
 _ROUNDINGS = {"floor": "floor", "ceil": "ceil", "round": "round", "rint": "roundeven", "trunc": "trunc"}
-_ENDINGS = {2: "an integer division by zero", 3: "more memory than the host's share for one program"}
+_ENDINGS = {2: "divides a whole number by zero", 3: "needs more memory than the host has for one program"}
 
 
 def check(function: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _run(text: str, request: dict[str, Any], run: CutRun) -> str:
         return ""
     if ending == 1:
         return f"program {array[place]} {_bad_access(shim.shim_bad_address(), run.buffers)}"
-    return f"program {array[place]} needs {_ENDINGS[ending]}"
+    return f"program {array[place]} {_ENDINGS[ending]}"
 
 
 def _bad_access(address: int, buffers: list[Buffer]) -> str:

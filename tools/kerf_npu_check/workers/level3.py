@@ -95,12 +95,13 @@ def module_facts(module: str, a5: bool) -> dict[str, Any]:
     The module for the A5 is near to LLVM's form and shows neither buffers nor loops over elements.
     """
     constants = {name: int(value) for name, value in _CONSTANT.findall(module)}
-    ub = 0
-    for offsets, shape in _PLACED.findall(module):
-        ends = [constants.get(offset.strip(), 0) + _bytes(shape) for offset in offsets.split(",")]
-        ub = max(ub, *ends)
+    ends = [
+        constants[offset.strip()] + _bytes(shape)
+        for offsets, shape in ([] if a5 else _PLACED.findall(module))
+        for offset in offsets.split(",")
+    ]
     return {
-        "ub_bytes": ub,
+        "ub_bytes": max(ends, default=None),
         "calls": len(re.findall(r"\bcall @\w+", module)),
         "loops": module.count("cf.cond_br" if a5 else "scf.for "),
         "scalars": len(_SCALAR.findall(module)),
