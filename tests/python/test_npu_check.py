@@ -177,6 +177,12 @@ def test_one_bad_answer_fails_a_kernel(monkeypatch, level, verdict):
     assert not table.all_passed([report(**answers)])
 
 
+def test_nothing_run_is_nothing_passed():
+    unasked = {"": {"verdict": "not run", "message": "not asked for"}}
+    assert not report(L1=unasked, L3=unasked).passed()
+    assert report(L1={"A5": OK}, L3=unasked).passed()
+
+
 def test_all_is_not_well_without_the_levels_that_a_claim_rests_on(monkeypatch):
     fine = report(L1={"A5": OK}, L3={"910B3": OK})
     for absent, passed in (("L2", True), ("L2b", True), ("L1", False), ("L3", False)):

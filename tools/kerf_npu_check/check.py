@@ -32,7 +32,8 @@ class Report:
                 yield level, run, answer
 
     def passed(self) -> bool:
-        return all(answer["verdict"] in ("ok", "not run") for _, _, answer in self.flat())
+        """What was run says "ok", and something was run."""
+        return {answer["verdict"] for _, _, answer in self.flat()} in ({"ok"}, {"ok", "not run"})
 
 
 def not_run(why: str) -> Answer:

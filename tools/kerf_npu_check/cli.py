@@ -33,7 +33,7 @@ def run(
         if json_path and not json_path.absolute().parent.is_dir():
             raise InputError(f"{json_path}: its folder does not exist")
         kernels = find_kernel_files(paths)
-        chosen = _chosen(levels, LEVELS, "level"), _chosen(targets, tuple(TARGETS), "target")
+        chosen = _chosen(levels, LEVELS, "level") or LEVELS, _chosen(targets, tuple(TARGETS), "target")
     except (InputError, environment.InstallError) as error:
         errors.print(f"kerf npu-check: {error}", markup=False)
         return 2 if isinstance(error, InputError) else 1
