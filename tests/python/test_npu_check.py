@@ -357,6 +357,14 @@ def test_a_run_is_judged_by_all_that_was_written(tmp_path):
     assert "no values are expected of y" in cut(tmp_path).judge()["message"]
 
 
+@pytest.mark.parametrize(
+    ("elements", "reached", "size"), [(100, 17, 24), (100, 24, 24), (21, 17, 21), (9, 9, 9)]
+)
+def test_a_buffer_of_a_cut_run_ends_with_a_burst_or_as_it_really_does(elements, reached, size):
+    facts = {"name": "x", "dtype": "f32", "elements": elements, "cut_elements": reached, "mode": "in"}
+    assert buffers.Buffer(facts, 0).data.size == size
+
+
 def test_memory_before_an_output_counts(tmp_path):
     run = cut(tmp_path, y_at=np.empty(0, np.int64), y=np.empty(0))
     run.buffers[2].data[0] = 5

@@ -10,6 +10,7 @@ import numpy as np
 UNTOUCHED = 0x5A
 _NO_VALUE = 0xFF  # a NaN, or -1, before the first element
 _CHUNK = 1 << 16
+_BURST = 32
 # How elements are stored, and what triton calls a pointer to them.
 _DTYPES = {
     "f32": (np.float32, "*fp32"),
@@ -38,7 +39,10 @@ class Buffer:
         self.name, self.dtype, self.mode = facts["name"], facts["dtype"], facts["mode"]
         self._below, self._number = facts.get("below"), number
         kind = np.dtype(_STORED[self.dtype])
-        count = facts.get("cut_elements", facts["elements"])
+        # Strided loads copy whole bursts: where a cut run ends within one, the buffer does not end yet.
+        burst = _BURST // kind.itemsize
+        reached = facts.get("cut_elements", facts["elements"])
+        count = min(facts["elements"], -(-reached // burst) * burst)
         size = count * kind.itemsize
         page = mmap.PAGESIZE
         inner = -(-size // page) * page
