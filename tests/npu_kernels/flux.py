@@ -28,11 +28,10 @@ def flux(
         h = (tile // tl.cdiv(T, BT) % tl.cdiv(H, BH) * BH + tl.arange(0, BH))[:, None, None]
         t = (tile % tl.cdiv(T, BT) * BT + tl.arange(0, BT))[None, :, None]
         d = tl.arange(0, BD)[None, None, :]
-        m = (h < H) & (t < T)
-        x = tl.load(x_ptr + (3072 * q + 128 * h + 9216 * t + d), mask=m, other=0.0)
-        bias = tl.load(bias_ptr + (3072 * q + 128 * h + d), mask=h < H, other=0.0)
-        rope = tl.load(rope_ptr + (128 * t + d), mask=t < T, other=0.0)
-        tl.store(out_ptr + (1572864 * q + 65536 * h + 128 * t + d), (x + bias) * rope, mask=m)
+        x = tl.load(x_ptr + (3072 * q + 128 * h + 9216 * t + d))
+        bias = tl.load(bias_ptr + (3072 * q + 128 * h + d))
+        rope = tl.load(rope_ptr + (128 * t + d))
+        tl.store(out_ptr + (1572864 * q + 65536 * h + 128 * t + d), (x + bias) * rope)
 
 
 KERNEL = {
@@ -46,7 +45,7 @@ KERNEL = {
     ],
     "sizes": {},
     "extents": {"Q": 3, "H": 24, "T": 512, "D": 128},
-    "cut": {"Q": 3, "H": 10, "T": 37, "D": 128},
+    "cut": {"Q": 3, "H": 12, "T": 48, "D": 128},
     "blocks": [{"BH": 4, "BT": 16, "BD": 128}, {"BH": 2, "BT": 16, "BD": 128}],
     "grid": [["Q", 1], ["H", "BH"], ["T", "BT"]],
     "cores": 40,
