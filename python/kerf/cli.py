@@ -1,0 +1,28 @@
+"""The command `kerf`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+@app.callback()
+def kerf() -> None:
+    """Kerf: a compiler for PyTorch graphs."""
+
+
+@app.command()
+def npu_check(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Kernel files, or folders of them.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write everything that was found to this file.")] = None,
+    levels: Annotated[str, typer.Option(help="Which of L0, L1, L2, L2b, L3.")] = "L0,L1,L2,L2b,L3",
+    target: Annotated[str, typer.Option(help="Of 910B3, 910_9382, 950; else all that a kernel is for.")] = "",
+    jobs: Annotated[int, typer.Option(min=0, help="Kernels at a time; 0: by the number of cores.")] = 0,
+    install: Annotated[bool, typer.Option("--install", help="Make the environments (1.9 GB).")] = False,
+) -> None:
+    """Checks Ascend kernels without a card: front end, numbers, memory plan."""
+    from kerf_npu_check.cli import run
+
+    raise typer.Exit(run(paths or [], json, levels, target, jobs, install))
