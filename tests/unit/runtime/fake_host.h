@@ -73,7 +73,7 @@ class FakeHost : public Host {
   bool is_live(HostTensor tensor) const { return live_.contains(static_cast<FakeTensor*>(tensor)); }
 
   HostTensor allocate(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
-                      void** data) override {
+                      void*, void** data) override {
     FakeTensor* tensor = make(dtype, {shape.begin(), shape.end()}, {strides.begin(), strides.end()});
     *data = tensor->data;
     ++allocations_;
