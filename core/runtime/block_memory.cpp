@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,12 +9,11 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "runtime/memory.h"
+#include "runtime/system_memory.h"
 
 namespace kerf::runtime {
 
 namespace {
-
-constexpr int64_t kHugePage = int64_t{2} << 20;
 
 constexpr int64_t kOwnSegmentBytes = int64_t{1} << 18;
 constexpr int64_t kSharedSegmentBytes = int64_t{2} << 20;
@@ -27,17 +25,6 @@ constexpr int64_t kStartPositions = 8;
 int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 int64_t a_tenth_more(int64_t bytes) { return bytes + bytes / 10; }
 int64_t a_quarter_more(int64_t bytes) { return bytes + bytes / 4; }
-
-// Null if there is no memory.
-void* allocate(int64_t bytes) {
-  void* memory = nullptr;
-  const int64_t alignment = bytes >= 2 * kHugePage ? kHugePage : kArenaAlignment;
-  if (posix_memalign(&memory, static_cast<size_t>(alignment), static_cast<size_t>(bytes)) != 0)
-    return nullptr;
-  // A hint: where huge pages are switched off it fails, and nothing is lost.
-  if (alignment == kHugePage) madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
-  return memory;
-}
 
 }  // namespace
 
@@ -96,7 +83,8 @@ Region BlockMemory::region() const {
   Region region{region_->begin, region_->bytes, {}};
   const char* end = region.begin + region.bytes;
   for (auto block = blocks_.lower_bound(region.begin); block != blocks_.end() && block->first < end; ++block)
-    region.blocks.push_back({.offset = static_cast<char*>(block->first) - region.begin, .bytes = block->second.bytes});
+    region.blocks.push_back(
+        {.offset = static_cast<char*>(block->first) - region.begin, .bytes = block->second.bytes});
   return region;
 }
 
@@ -105,7 +93,8 @@ Region BlockMemory::reserve(int64_t bytes) {
   const int64_t wanted = most_wanted(bytes);
   if (!region_ || region_->used_bytes == 0) {
     for (int64_t size : {round_up(wanted, kSizeUnit), round_up(bytes, kSizeUnit)}) {
-      const bool fits = region_ && region_->bytes >= size && region_->bytes <= a_quarter_more(wanted) + kSizeUnit;
+      const bool fits =
+          region_ && region_->bytes >= size && region_->bytes <= a_quarter_more(wanted) + kSizeUnit;
       if (!fits && !may_be_region(size, bytes)) continue;
       if (!fits) make_region(size);
       break;
@@ -194,10 +183,10 @@ BlockMemory::Segment* BlockMemory::any_segment(int64_t bytes) {
 BlockMemory::Segment* BlockMemory::add_segment(int64_t size, Use use, int64_t most_held) {
   remove_empty_until(most_held - size);
   const int64_t start = segments_made_++ % kStartPositions * kArenaSpacing;
-  void* memory = allocate(start + size);
+  void* memory = system_memory(start + size);
   if (!memory) {
     remove_empty_until(0);
-    memory = allocate(start + size);
+    memory = system_memory(start + size);
   }
   if (!memory) throw RuntimeError(fmt::format("out of memory: a block of {} bytes", size));
   auto segment = std::make_unique<Segment>();

@@ -36,11 +36,11 @@ class CallPlacement {
   void find_ends(Region& region, std::span<const CallInput> inputs) const;
   const Known& placed(std::vector<PlacedBlock> there);
 
-  std::vector<PlacedBlock> blocks_;  // of the call, without offsets
+  std::vector<PlacedBlock> blocks_;   // of the call, without offsets
   std::vector<BufferIndex> buffers_;  // of each
-  std::vector<Input> inputs_;        // that are large enough to be worth giving back
-  std::vector<Known> known_;         // the last found first
-  std::vector<void*> wanted_;        // by buffer; empty where no buffer is a block
+  std::vector<Input> inputs_;         // that are large enough to be worth giving back
+  std::vector<Known> known_;          // the last found first
+  std::vector<void*> wanted_;         // by buffer; empty where no buffer is a block
 };
 
 }  // namespace kerf::runtime

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
 namespace kerf::runtime {
 
 namespace {
+
+// Rounds of improvement; fewer for many blocks, so that a call finds its places in a few milliseconds.
+constexpr size_t kMostRounds = 32;
+constexpr size_t kMostWork = size_t{1} << 22;
 
 bool is_before(const PlacedBlock& a, const PlacedBlock& b) { return a.offset < b.offset; }
 
@@ -46,11 +50,39 @@ class Placed {
   int64_t extent_ = 0;
 };
 
-int64_t place_in_order(std::vector<PlacedBlock>& blocks, std::span<const PlacedBlock> there,
-                       const std::vector<size_t>& order) {
+struct Layout {
+  std::vector<int64_t> offsets;  // by block
+  int64_t extent = 0;
+  size_t highest = 0;  // position in the order of the last block that extended it; 0 if none did
+};
+
+Layout place_in_order(std::span<const PlacedBlock> blocks, std::span<const PlacedBlock> there,
+                      std::span<const size_t> order) {
   Placed placed(there);
-  for (size_t i : order) blocks[i].offset = placed.add(blocks[i]);
-  return placed.extent();
+  Layout layout{std::vector<int64_t>(blocks.size()), 0, 0};
+  for (size_t position = 0; position < order.size(); ++position) {
+    const int64_t before = placed.extent();
+    layout.offsets[order[position]] = placed.add(blocks[order[position]]);
+    if (placed.extent() > before) layout.highest = position;
+  }
+  layout.extent = placed.extent();
+  return layout;
+}
+
+// The block that lies highest is placed earlier, and all are placed again.
+Layout improved(std::span<const PlacedBlock> blocks, std::span<const PlacedBlock> there,
+                std::vector<size_t> order, Layout best) {
+  const size_t work = blocks.size() * (blocks.size() + there.size()) + 1;
+  size_t highest = best.highest;
+  for (size_t round = std::min(kMostRounds, kMostWork / work); round > 0 && highest > 0; --round) {
+    const auto begin = order.begin();
+    const auto from = begin + static_cast<std::ptrdiff_t>(highest);
+    std::rotate(begin + static_cast<std::ptrdiff_t>(highest / 2), from, from + 1);
+    Layout layout = place_in_order(blocks, there, order);
+    highest = layout.highest;
+    if (layout.extent < best.extent) best = std::move(layout);
+  }
+  return best;
 }
 
 }  // namespace
@@ -58,18 +90,20 @@ int64_t place_in_order(std::vector<PlacedBlock>& blocks, std::span<const PlacedB
 int64_t place(std::vector<PlacedBlock>& blocks, std::span<const PlacedBlock> there) {
   std::vector<size_t> by_size(blocks.size());
   std::iota(by_size.begin(), by_size.end(), size_t{0});
-  std::ranges::stable_sort(by_size, {}, [&](size_t i) { return std::pair(-blocks[i].bytes, blocks[i].first_step); });
+  std::ranges::stable_sort(by_size, {},
+                           [&](size_t i) { return std::pair(-blocks[i].bytes, blocks[i].first_step); });
   std::vector<size_t> staying_first = by_size;
   std::ranges::stable_sort(staying_first, {}, [&](size_t i) {
     const bool stays = blocks[i].last_step == kStays;
     return std::pair(!stays, stays ? blocks[i].first_step : 0);
   });
-  const int64_t extent = place_in_order(blocks, there, staying_first);
-  std::vector<PlacedBlock> other = blocks;
-  const int64_t other_extent = place_in_order(other, there, by_size);
-  if (other_extent >= extent) return extent;
-  blocks = std::move(other);
-  return other_extent;
+  Layout first = place_in_order(blocks, there, staying_first);
+  Layout second = place_in_order(blocks, there, by_size);
+  const Layout layout = second.extent < first.extent
+                            ? improved(blocks, there, std::move(by_size), std::move(second))
+                            : std::move(first);
+  for (size_t i = 0; i < blocks.size(); ++i) blocks[i].offset = layout.offsets[i];
+  return layout.extent;
 }
 
 }  // namespace kerf::runtime

@@ -7,7 +7,7 @@
 // are tried, and the smaller extent is taken: blocks that stay after the call first, side by side as they begin, the rest
 // by size (a forward pass: what it saved ends from behind in the backward pass, and leaves whole room); or all by size (a
 // backward pass: gradients lie where activations have ended). Each takes the smallest gap that no block of its time uses,
-// the lowest of equal ones.
+// the lowest of equal ones. In the second order the block that lies highest is placed earlier, for some rounds.
 #include <cstdint>
 #include <limits>
 #include <span>
