@@ -60,7 +60,8 @@ CompiledGraph::CompiledGraph(std::string name, driver::Compiled compiled, std::v
       constants_(std::move(constants)),
       results_(std::move(results)),
       externs_(*compiled_.plan, functions) {
-  for (ArgumentKind kind : arguments_) may_drop_.push_back(kind == ArgumentKind::tensor);
+  for (ArgumentKind kind : arguments_)
+    may_drop_.push_back(kind == ArgumentKind::tensor || kind == ArgumentKind::resolved);
   for (const ResultSource& source : results_)
     if (source.is_argument) may_drop_.at(source.index) = false;
 }

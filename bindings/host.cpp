@@ -48,9 +48,9 @@ bool has_geometry(const DLTensor& tensor, std::span<const int64_t> shape, std::s
 void release_block(void* data) { runtime::block_memory().give_back(data); }
 
 // A tensor whose memory is a block, which is kept for the next call when the tensor ends.
-PyObject* allocate_block(int64_t bytes, DType dtype, std::span<const int64_t> shape,
+PyObject* allocate_block(int64_t bytes, void* wanted, DType dtype, std::span<const int64_t> shape,
                          std::span<const int64_t> strides, void** data) {
-  *data = runtime::block_memory().take(bytes);
+  *data = runtime::block_memory().take(bytes, wanted);
   try {
     nb::gil_scoped_acquire gil;
     return tensor_over(*data, dtype, shape, strides, &release_block);
@@ -181,9 +181,9 @@ const ExternTable::Entry& ExternTable::entry(const target::ExternCall& call) con
 }
 
 runtime::HostTensor PythonHost::allocate(DType dtype, std::span<const int64_t> shape,
-                                         std::span<const int64_t> strides, void** data) {
+                                         std::span<const int64_t> strides, void* wanted, void** data) {
   const int64_t bytes = runtime::span_elements(shape, strides) * byte_size(dtype);
-  if (bytes >= runtime::kBlockBytes) return allocate_block(bytes, dtype, shape, strides, data);
+  if (bytes >= runtime::kBlockBytes) return allocate_block(bytes, wanted, dtype, shape, strides, data);
   nb::gil_scoped_acquire gil;
   PyObject* tensor = empty_strided(dtype, shape, strides);
   DLTensor geometry;

@@ -18,7 +18,11 @@ class Limit(NamedTuple):
 
 SOURCE = Limit(500, 1000)
 HEADER = Limit(250, 400)
-PACKAGES = {"python/": Limit(2500, 3500), "tools/kerf_npu_check/": Limit(1000, 1600)}
+PACKAGES = {  # each without those inside it
+    "python/": Limit(2500, 3500),
+    "python/kerf/offline/": Limit(500, 1000),
+    "tools/kerf_npu_check/": Limit(1000, 1600),
+}
 LIMITS = {".cpp": SOURCE, ".py": SOURCE, ".sh": SOURCE, ".h": HEADER}
 FOLDERS = ("core", "bindings", "python", "tests", "scripts", "examples", "benchmarks", "tools")
 
@@ -35,11 +39,11 @@ def measure(root: Path) -> list[tuple[str, int, Limit]]:
         for path in sorted((root / folder).rglob("*"))
         if path.suffix in LIMITS and path.is_file()
     ]
-    packages = [
-        (f"{folder} in all", sum(lines for what, lines, _ in sizes if what.startswith(folder)), limit)
-        for folder, limit in PACKAGES.items()
-    ]
-    return sizes + packages
+    in_all = dict.fromkeys(PACKAGES, 0)
+    for what, lines, _ in sizes:
+        if folders := [folder for folder in PACKAGES if what.startswith(folder)]:
+            in_all[max(folders, key=len)] += lines
+    return sizes + [(f"{folder} in all", in_all[folder], limit) for folder, limit in PACKAGES.items()]
 
 
 def main() -> int:

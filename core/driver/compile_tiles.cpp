@@ -78,8 +78,10 @@ class TileCompiler {
   // At the largest tiles that fit, with smaller ones as further choices; or why there is no text.
   Result<TileKernel> compile(const loop::Launch& launch, const KernelRecord& record) const {
     std::string reason;
-    // Rows on chip, and where they do not fit, walked.
-    for (int64_t row : {target_.limits.persistent_row, int64_t{0}}) {
+    // Rows on chip, and where they do not fit, walked; several at a time, and where that has no code (labels that only a
+    // scalar may be), one by one.
+    for (auto [row, tile_rows] : {std::pair(target_.limits.persistent_row, true), {target_.limits.persistent_row, false},
+                                  {int64_t{0}, true}, {int64_t{0}, false}}) {
       std::optional<TileKernel> first;
       std::string body;
       KernelText text;
@@ -88,6 +90,7 @@ class TileCompiler {
         sched::TileLimits limits = target_.limits;
         limits.elements = elements;
         limits.persistent_row = row;
+        limits.tile_rows = tile_rows;
         limits.alignment = target_.alignment_bytes / smallest_bytes(launch.kernel);
         Result<Emitted> emitted = emit(launch, limits);
         if (!emitted) {

@@ -1,28 +1,21 @@
 #include "runtime/arena.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/error.h"
+#include "runtime/system_memory.h"
 
 namespace kerf::runtime {
 
 namespace {
 
-constexpr int64_t kHugePage = int64_t{2} << 20;
-constexpr int64_t kSmallAlignment = 64;
-
 ArenaBlock allocate(int64_t bytes) {
-  int64_t alignment = bytes >= kHugePage ? kHugePage : kSmallAlignment;
-  int64_t capacity = (bytes + alignment - 1) / alignment * alignment;
-  void* data = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(capacity));
-  if (!data) throw RuntimeError(fmt::format("out of memory: an arena of {} bytes for temporaries", capacity));
-  // A hint: where huge pages are switched off it fails, and nothing is lost.
-  if (alignment == kHugePage) madvise(data, static_cast<size_t>(capacity), MADV_HUGEPAGE);
-  return {data, capacity};
+  void* data = system_memory(bytes);
+  if (!data) throw RuntimeError(fmt::format("out of memory: an arena of {} bytes for temporaries", bytes));
+  return {data, bytes};
 }
 
 }  // namespace

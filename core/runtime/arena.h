@@ -4,8 +4,6 @@
 // Memory is returned to the system only by the destructor or when a larger block replaces a smaller one.
 //
 // All executors of a process share one: a backward pass runs in the block that its forward pass left.
-//
-// Blocks of 2 MiB and more are aligned to 2 MiB and offered to the kernel as huge pages.
 #include <cstdint>
 #include <memory>
 #include <mutex>

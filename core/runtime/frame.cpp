@@ -58,7 +58,7 @@ class Frame::Cleanup {
 };
 
 Frame::Frame(const Plan& plan, std::shared_ptr<const ShapeRecord> record)
-    : plan_(plan), record_(std::move(record)), externs_(plan.steps.size()) {
+    : plan_(plan), record_(std::move(record)), placement_(plan, *record_), externs_(plan.steps.size()) {
   memory_.pointers.resize(plan.buffers.size());
   memory_.owners.resize(plan.buffers.size());
   size_t most = 0;
@@ -78,6 +78,7 @@ std::vector<CallOutput> Frame::run(Host& host, std::span<const CallInput> inputs
   std::vector<CallOutput> outputs;
   Cleanup cleanup(*this, host, outputs);
   bind(inputs, arena);
+  placement_.begin(block_memory(), inputs);
   run_steps(host, inputs, memory, times);
   collect_outputs(host, inputs, outputs);
   cleanup.succeed();
@@ -126,12 +127,13 @@ void Frame::launch(const LaunchStep& step, const LaunchShape& shape) {
 
 void Frame::allocate(Host& host, BufferIndex buffer) {
   if (plan_.buffers[buffer].storage == Storage::arena) {
-    if (int64_t bytes = record_->blocks[buffer]) memory_.pointers[buffer] = block_memory().take(bytes);
+    if (int64_t bytes = record_->blocks[buffer])
+      memory_.pointers[buffer] = block_memory().take(bytes, placement_.wanted(buffer));
     return;
   }
   const Geometry& geometry = record_->owners[buffer];
-  memory_.owners[buffer] =
-      host.allocate(plan_.buffers[buffer].dtype, geometry.shape, geometry.strides, &memory_.pointers[buffer]);
+  memory_.owners[buffer] = host.allocate(plan_.buffers[buffer].dtype, geometry.shape, geometry.strides,
+                                         placement_.wanted(buffer), &memory_.pointers[buffer]);
 }
 
 void Frame::release(Host& host, BufferIndex buffer) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/call_placement.h"
 #include "runtime/executor.h"
 #include "runtime/extern_step.h"
 #include "runtime/shape_record.h"
@@ -47,6 +48,7 @@ class Frame {
   const Plan& plan_;
   std::shared_ptr<const ShapeRecord> record_;
   CallMemory memory_;
+  CallPlacement placement_;
   std::vector<void*> launch_pointers_;                 // of the step that runs
   std::vector<std::unique_ptr<ExternFrame>> externs_;  // by step; null for launches
 };

@@ -18,6 +18,19 @@ int64_t FreeRanges::take(int64_t bytes) {
   return offset;
 }
 
+bool FreeRanges::take_at(int64_t offset, int64_t bytes) {
+  auto range = by_offset_.upper_bound(offset);
+  if (range == by_offset_.begin()) return false;
+  --range;
+  const auto [begin, size] = *range;
+  const int64_t behind = begin + size - (offset + bytes);
+  if (behind < 0) return false;
+  erase(range);
+  if (begin < offset) insert(begin, offset - begin);
+  if (behind > 0) insert(offset + bytes, behind);
+  return true;
+}
+
 void FreeRanges::give_back(int64_t offset, int64_t bytes) {
   auto next = by_offset_.lower_bound(offset);
   if (next != by_offset_.end() && offset + bytes == next->first) {

@@ -17,6 +17,8 @@ class FreeRanges {
   int64_t fitting(int64_t bytes) const;
   // The offset of `bytes` in the smallest range that holds them; the block grows at its end if none does.
   int64_t take(int64_t bytes);
+  // These bytes, if all of them are free.
+  bool take_at(int64_t offset, int64_t bytes);
   void give_back(int64_t offset, int64_t bytes);
   // The size of the block.
   int64_t end() const { return end_; }

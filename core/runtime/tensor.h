@@ -47,9 +47,10 @@ struct CallValue {
 class Host {
  public:
   virtual ~Host() = default;
-  // A new tensor of the host with this geometry; memory uninitialised. The reference belongs to the caller.
+  // A new tensor of the host with this geometry; memory uninitialised. The reference belongs to the caller. `wanted`:
+  // where its block is to lie, if it gets one and that is possible; null: anywhere (block_memory.h).
   virtual HostTensor allocate(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
-                              void** data) = 0;
+                              void* wanted, void** data) = 0;
   virtual void release(HostTensor tensor) = 0;
   // No later step reads input `index`, one with CallInput::may_drop, and no output needs it.
   virtual void drop_input(size_t index) = 0;

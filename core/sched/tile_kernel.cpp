@@ -101,6 +101,11 @@ class Tiler {
       if (coordinates_.list[c].kind == CoordinateKind::inner) take(c, pad(c, extent(c)));
   }
 
+  bool is_inner(size_t c) const { return coordinates_.list[c].kind == CoordinateKind::inner; }
+  bool has_inner() const {
+    return std::any_of(coordinates_.list.begin(), coordinates_.list.end(),
+                       [](const axis::Coordinate& c) { return c.kind == CoordinateKind::inner; });
+  }
   bool has_rows() const {
     return std::any_of(coordinates_.list.begin(), coordinates_.list.end(),
                        [](const axis::Coordinate& c) { return c.kind == CoordinateKind::row; });
@@ -153,7 +158,7 @@ class Tiler {
   // At most `most` of the coordinate, if it has no block yet: all of it, or a part that divides it, or where it is much longer
   // than the tile a part that overhangs at the end.
   void assign(size_t c, int64_t most) {
-    if (blocks_[c] > 0) return;
+    if (blocks_[c] > 0 || (!limits_.tile_rows && !is_inner(c) && has_inner())) return;
     most = std::min(most, budget_);
     if (folds(c)) most = std::min(most, limits_.folded);
     int64_t n = extent(c);

@@ -11,6 +11,7 @@ from torch._dynamo import register_backend
 from kerf.backend import kerf_backend
 from kerf.debug import Compilation, Partition, compilations, partitions, reset, start_log
 from kerf.errors import IndexError, InternalError, KerfError, RuntimeError, UserError
+from kerf.offline.compile import compile_for
 from kerf.options import config
 from kerf.report import explain
 from kerf.step_profile import Profile, profile
@@ -27,6 +28,7 @@ __all__ = [
     "RuntimeError",
     "UserError",
     "compilations",
+    "compile_for",
     "config",
     "explain",
     "kerf_backend",

@@ -14,6 +14,27 @@ def kerf() -> None:
 
 
 @app.command()
+def compile(
+    model: Annotated[Path, typer.Argument(help="A Python file with `model` and `inputs`.")],
+    target: Annotated[str, typer.Option(help="npu:910B3, npu:910_9382, npu:950 or cuda.")],
+    out: Annotated[Path, typer.Option(help="Folder for a file per kernel.")],
+    training: Annotated[bool, typer.Option("--training", help="The backward pass too.")] = False,
+    dynamic: Annotated[bool, typer.Option("--dynamic", help="Sizes may change.")] = False,
+) -> None:
+    """Writes the kernels of a model for a target, without the device."""
+    from kerf.errors import KerfError
+    from kerf.offline.compile import compile_file
+
+    try:
+        plan = compile_file(model, target=target, training=training, dynamic=dynamic)
+        plan.save(out)
+    except (KerfError, OSError) as error:
+        typer.echo(f"kerf compile: {error}", err=True)
+        raise typer.Exit(2) from error
+    typer.echo(plan.report())
+
+
+@app.command()
 def npu_check(
     paths: Annotated[list[Path] | None, typer.Argument(help="Kernel files, or folders of them.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write everything that was found to this file.")] = None,

@@ -9,6 +9,7 @@ import kerf
 import pytest
 import torch
 from kerf import _core
+from torch.multiprocessing.reductions import StorageWeakRef
 
 N = 1024  # rows and columns: 4 MiB in float32
 
@@ -174,6 +175,40 @@ def test_a_call_that_fails_leaves_nothing_in_use():
     with pytest.raises(IndexError):
         compiled(table, torch.full((N,), N))
     assert used() == before
+
+
+def test_an_incoming_gradient_ends_with_its_last_use():
+    gradient, ended = [], []
+
+    @torch.library.custom_op("kerf_test::watched_backward", mutates_args=())
+    def watched_backward(g: torch.Tensor) -> torch.Tensor:
+        ended.append(gradient[0].expired())
+        return g.clone()
+
+    @torch.library.custom_op("kerf_test::watched", mutates_args=())
+    def watched(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    watched_backward.register_fake(torch.empty_like)
+    watched.register_fake(torch.empty_like)
+    watched.register_autograd(lambda ctx, g: torch.ops.kerf_test.watched_backward(g))
+
+    class Sum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, g):
+            made = torch.ones(N, N)
+            gradient.append(StorageWeakRef(made.untyped_storage()))
+            return made
+
+    x = torch.randn(N, N, requires_grad=True)
+    compiled = torch.compile(lambda x: torch.ops.kerf_test.watched(x) * 2, backend="kerf")
+    Sum.apply(compiled(x)).backward()
+    assert torch.equal(x.grad, torch.full((N, N), 2.0))
+    assert ended == [True]
 
 
 def test_reset_gives_memory_back(double):

@@ -74,11 +74,12 @@ Dims Emission::overhanging(Dims of) const {
   return result;
 }
 
-std::string Emission::mask(Dims of) const {
+std::string Emission::mask(Dims of, bool for_values) const {
   std::vector<std::string> parts;
   Dims wanted = overhanging(of);
+  std::string as_float = for_values && dialect == Dialect::ascend ? ".to(tl.float32)" : "";
   for (size_t d = 0; d < dims.size(); ++d)
-    if (wanted & bit(d)) parts.push_back(fmt::format("{} < {}", dims[d].axis.name, dims[d].axis.extent));
+    if (wanted & bit(d)) parts.push_back(fmt::format("{}{} < {}", dims[d].axis.name, as_float, dims[d].axis.extent));
   if (parts.size() < 2) return parts.empty() ? "" : parts[0];
   return fmt::format("({})", fmt::join(parts, ") & ("));
 }

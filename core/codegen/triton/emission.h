@@ -77,7 +77,9 @@ struct Emission {
   // --- tiles
   Dims bit(size_t dim) const { return Dims(1) << dim; }
   Dims overhanging(Dims of) const;
-  std::string mask(Dims of) const;          // `(x0 < X0) & (r < R)`; empty when nothing overhangs
+  // `(x0 < X0) & (r < R)`; empty when nothing overhangs. Of values rather than transfers (`for_values`) Ascend compares in f32,
+  // which its vector unit does; extents are below 2^24 there.
+  std::string mask(Dims of, bool for_values = false) const;
   std::string shape(Dims of) const;         // `[BX0, 1]`
   std::string subscript(Dims kept) const;   // `[:, None]`
   std::string expanded(size_t dim, const std::string& range) const;  // a range as a tile along one dimension

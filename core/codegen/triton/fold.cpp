@@ -146,7 +146,7 @@ class Fold {
       return;
     }
     const char* better = ops::seeks_largest(part.reduction->op) ? ">" : "<";
-    std::string mask = e_.mask(over_);
+    std::string mask = e_.mask(over_, true);
     std::string wins = e_.define(
         "wins", fmt::format("({0} {1} {2}) | (({0} != {0}) & ({2} == {2})) | ({3} == {4})", masked.text, better,
                             part.accumulator, part.index, kNoIndex));
@@ -191,7 +191,7 @@ class Fold {
 }  // namespace
 
 Tile masked_by_identity(Emission& e, const Tile& tile, Dims dims, Dims masked, const Scalar& identity) {
-  std::string mask = e.mask(masked);
+  std::string mask = e.mask(masked, true);
   std::string value = tile.text;
   if (!mask.empty()) {
     value = fmt::format("tl.where({}, {}, {})", mask, value, literal_text(identity));

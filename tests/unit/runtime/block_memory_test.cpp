@@ -82,6 +82,56 @@ TEST_CASE("of two empty segments a block takes the one of nearly its size") {
   memory.give_back(other);
 }
 
+TEST_CASE("a block lies where it is wanted, if that is in the region and free") {
+  BlockMemory memory;
+  const Region region = memory.reserve(100 * kMiB);
+  REQUIRE(region.begin);
+  char* wanted = region.begin + 30 * kMiB;
+  CHECK(memory.take(20 * kMiB, wanted) == wanted);
+  void* other = memory.take(20 * kMiB, wanted + 10 * kMiB);  // overlaps
+  CHECK(other != wanted + 10 * kMiB);
+  void* outside = memory.take(kMiB, region.begin + region.bytes);
+  CHECK(outside != region.begin + region.bytes);
+  const std::vector<PlacedBlock> blocks = memory.region().blocks;
+  const auto found = std::ranges::find(blocks, 30 * kMiB, &PlacedBlock::offset);
+  REQUIRE(found != blocks.end());
+  CHECK(found->bytes >= 20 * kMiB);
+  CHECK(found->last_step == kStays);
+  for (void* block : {static_cast<void*>(wanted), other, outside}) memory.give_back(block);
+}
+
+TEST_CASE("the region grows when it is empty, and shrinks when less was wanted for a while") {
+  BlockMemory memory;
+  BlockMemory::Clock::time_point now{};
+  memory.set_clock([&now] { return now; });
+  const int64_t small = memory.reserve(40 * kMiB).bytes;
+  CHECK(small < 50 * kMiB);
+  void* block = memory.take(30 * kMiB, memory.region().begin);
+  CHECK(memory.reserve(80 * kMiB).bytes == small);
+  void* other = memory.take(50 * kMiB);  // as a call does whose blocks do not fit
+  memory.give_back(block);
+  memory.give_back(other);
+  CHECK(memory.reserve(40 * kMiB).bytes >= 80 * kMiB);
+  CHECK(memory.held_bytes() < 90 * kMiB);
+  for (int i = 0; i < 3; ++i) {
+    now += BlockMemory::kIdleTime + std::chrono::seconds(1);
+    memory.reserve(40 * kMiB);
+  }
+  CHECK(memory.held_bytes() < 50 * kMiB);
+}
+
+TEST_CASE("the region does not grow beyond a quarter more than what was in use at once") {
+  BlockMemory memory;
+  void* held = memory.take(100 * kMiB);
+  memory.reserve(20 * kMiB);
+  void* block = memory.take(20 * kMiB, memory.region().begin);
+  memory.reserve(200 * kMiB);  // a call of one time
+  memory.give_back(block);
+  CHECK(memory.reserve(20 * kMiB).bytes < 30 * kMiB);
+  CHECK(memory.held_bytes() <= 125 * kMiB);
+  memory.give_back(held);
+}
+
 TEST_CASE("a segment that stays empty goes with the next one that becomes empty") {
   BlockMemory memory;
   BlockMemory::Clock::time_point now{};

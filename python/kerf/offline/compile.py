@@ -8,22 +8,22 @@ import dataclasses
 import functools
 import json
 import re
+import runpy
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch.utils import _pytree as pytree
 
-from kerf import _core, kernel_main
+from kerf import _core
 from kerf.decomp import decompositions, whole_operators
-from kerf.errors import InternalError
+from kerf.errors import InternalError, UserError
 from kerf.fx_import import import_graph
-from kerf.options import Options, resolve
+from kerf.options import resolve
 from kerf.partition import correct_side_dtypes, partition
 
 _MOST_ROUNDS = 50
@@ -104,13 +104,13 @@ class Plan:
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        tail = Path(kernel_main.__file__).read_text()
+        tail = Path(__file__).with_name("kernel_main.py").read_text()
         paths = []
         for position, kernel in enumerate(self.kernels):
             path = folder / f"{position:03d}_{kernel.name}.py"
             path.write_text(f"{kernel.text}\n\n{tail}")
             if expected:
-                numpy.savez_compressed(path.with_suffix(".npz"), **_expected(kernel))
+                _save_expected(kernel, path.with_suffix(".npz"))
             paths.append(path)
         described = {
             "target": self.target,
@@ -165,6 +165,20 @@ def compile_for(
                 kernel.name, axes, tuple(kernel.accesses), kernel.text, source, name, 1, kernel
             )
     return Plan(target, tuple(kernels.values()), tuple(externs), moved)
+
+
+def compile_file(path: Path, *, target: str, training: bool, dynamic: bool) -> Plan:
+    """compile_for on what a Python file defines: `model`, and `inputs` as a sequence or mapping.
+
+    Raises:
+        UserError: the file is not there or lacks one of them; what compile_for raises.
+    """
+    if not path.is_file():
+        raise UserError(f"there is no file {path}")
+    names = runpy.run_path(str(path))
+    if missing := [name for name in ("model", "inputs") if name not in names]:
+        raise UserError(f"{path} defines no {' and no '.join(missing)}")
+    return compile_for(names["model"], names["inputs"], target=target, training=training, dynamic=dynamic)
 
 
 def _trace(model: Any, inputs: Any, training: bool, dynamic: bool) -> list[tuple[str, fx.GraphModule]]:
@@ -234,8 +248,12 @@ def _line(source: str) -> str:
     return source.partition(": ")[2]
 
 
-def _expected(kernel: Kernel) -> dict[str, numpy.ndarray]:
+def _save_expected(kernel: Kernel, path: Path) -> None:
     """Per output, the positions that the kernel writes at cut extents and Kerf's interpreter's values there."""
+    import numpy
+
+    from kerf.offline import kernel_main  # needs numpy, which torch may lack
+
     info = description(kernel.text)
     runs = []
     for fill in (0x5A, 0xA5):
@@ -261,7 +279,7 @@ def _expected(kernel: Kernel) -> dict[str, numpy.ndarray]:
         value = first[at]
         arrays[buffer["name"] + "_at"] = at.numpy()
         arrays[buffer["name"]] = (value.double() if value.is_floating_point() else value).numpy()
-    return arrays
+    numpy.savez_compressed(path, **arrays)
 
 
 def description(text: str) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Kernel files for targets that compute in tiles, made and checked without the device."""
