@@ -15,9 +15,9 @@
 #include "graph_builder.h"
 #include "kernel_text.h"
 #include "partition.h"
-#include "tiles.h"
 #include "runtime/block_memory.h"
 #include "target/library_ops.h"
+#include "tiles.h"
 
 namespace nb = nanobind;
 

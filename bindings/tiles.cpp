@@ -57,7 +57,8 @@ void bind_tiles(nb::module_& module) {
         return compile_tiles(builder.graph(), found, builder.hints());
       },
       nb::arg("builder"), nb::arg("target"),
-      "The kernel texts of a graph for a target that computes in tiles. Raises UserError for an unknown target.");
+      "The kernel texts of a graph for a target that computes in tiles. Raises UserError for an unknown "
+      "target.");
   module.def(
       "run_reference",
       [](const std::string& loop_text, const std::vector<int64_t>& extents, const std::vector<int64_t>& sizes,

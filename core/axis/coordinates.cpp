@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kUnknownExtent = 64;  // of a dynamic axis, for weights
 
 bool has_loops(const loop::Block& block) {
-  return std::any_of(block.begin(), block.end(), [](const loop::Stmt& s) { return !loop::axes_of(s).empty(); });
+  return std::any_of(block.begin(), block.end(),
+                     [](const loop::Stmt& s) { return !loop::axes_of(s).empty(); });
 }
 
 class Finder {

@@ -22,7 +22,8 @@ namespace kerf::axis {
 enum class CoordinateKind : uint8_t { outer, row, inner };  // row: a loop around nests of loops
 
 struct Coordinate {
-  std::string name;  // a name that no other coordinate has: that of the outer axis, or r, r0, r1 for inner ones
+  std::string
+      name;  // a name that no other coordinate has: that of the outer axis, or r, r0, r1 for inner ones
   sym::Expr extent;
   CoordinateKind kind = CoordinateKind::outer;
   std::vector<loop::AxisId> axes;  // in program order

@@ -9,10 +9,10 @@
 
 #include "axis/coordinates.h"
 #include "axis/linear.h"
+#include "base/error.h"
 #include "codegen/triton/buffer_bytes.h"
 #include "codegen/triton/emit.h"
 #include "codegen/triton/parse_text.h"
-#include "base/error.h"
 #include "driver/pipeline.h"
 #include "driver/stage.h"
 #include "driver/tile_file.h"
@@ -45,7 +45,8 @@ loop::Kernel cut_kernel(const loop::Kernel& kernel, std::span<const int64_t> ext
   axis::Coordinates coordinates = axis::coordinates_of(kernel);
   for (size_t c = 0; c < std::min(extents.size(), coordinates.list.size()); ++c) {
     if (extents[c] <= 0) continue;
-    for (loop::AxisId axis : coordinates.list[c].axes) result.axes[axis].extent = kernel.context->constant(extents[c]);
+    for (loop::AxisId axis : coordinates.list[c].axes)
+      result.axes[axis].extent = kernel.context->constant(extents[c]);
   }
   return result;
 }
@@ -80,8 +81,10 @@ class TileCompiler {
     std::string reason;
     // Rows on chip, and where they do not fit, walked; several at a time, and where that has no code (labels that only a
     // scalar may be), one by one.
-    for (auto [row, tile_rows] : {std::pair(target_.limits.persistent_row, true), {target_.limits.persistent_row, false},
-                                  {int64_t{0}, true}, {int64_t{0}, false}}) {
+    for (auto [row, tile_rows] : {std::pair(target_.limits.persistent_row, true),
+                                  {target_.limits.persistent_row, false},
+                                  {int64_t{0}, true},
+                                  {int64_t{0}, false}}) {
       std::optional<TileKernel> first;
       std::string body;
       KernelText text;
@@ -122,7 +125,8 @@ class TileCompiler {
  private:
   Result<Emitted> emit(const loop::Launch& launch, const sched::TileLimits& limits) const {
     sched::TiledKernel tiled = sched::tile_kernel(launch.kernel, limits, launch.outer_is_parallel);
-    if (!tiled.fits) return Unsupported{fmt::format("its rows do not fit a tile of {} elements", limits.elements)};
+    if (!tiled.fits)
+      return Unsupported{fmt::format("its rows do not fit a tile of {} elements", limits.elements)};
     Result<KernelText> text = codegen::triton::emit(tiled.parts, target_.dialect);
     if (!text) return Unsupported{text.reason()};
     return Emitted{std::move(tiled.parts), std::move(*text)};
@@ -130,7 +134,8 @@ class TileCompiler {
 
   static int64_t smallest_bytes(const loop::Kernel& kernel) {
     int64_t smallest = byte_size(DType::f32);
-    for (const loop::Buffer& buffer : kernel.buffers) smallest = std::min<int64_t>(smallest, byte_size(buffer.dtype));
+    for (const loop::Buffer& buffer : kernel.buffers)
+      smallest = std::min<int64_t>(smallest, byte_size(buffer.dtype));
     return smallest;
   }
 
@@ -166,7 +171,8 @@ class TileCompiler {
       if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
       Expr place = sym::substitute(index, coordinates.to_symbols);
       auto stride = axis::stride_over(place, coordinates.symbol(kernel, order.back()));
-      if (!stride || stride->is_constant(0) || stride->is_constant(1) || !seen.insert({buffer, place.node()}).second)
+      if (!stride || stride->is_constant(0) || stride->is_constant(1) ||
+          !seen.insert({buffer, place.node()}).second)
         return;
       int64_t elements = 1;
       for (size_t c : order)
@@ -186,11 +192,13 @@ class TileCompiler {
   std::string file(const TileKernel& kernel, const KernelText& text, const loop::Kernel& of) const {
     std::vector<std::pair<std::string, int64_t>> sizes;
     std::vector<int64_t> values = hinted_sizes(of.sizes, hints_);
-    for (size_t i = 0; i < values.size(); ++i) sizes.emplace_back(of.sizes[i].symbol.symbol().name, values[i]);
+    for (size_t i = 0; i < values.size(); ++i)
+      sizes.emplace_back(of.sizes[i].symbol.symbol().name, values[i]);
     return tile_file(text, kernel, target_, sizes);
   }
 
-  TileKernel describe(const loop::Launch& launch, const KernelRecord& record, const Emitted& emitted, Blocks blocks) const {
+  TileKernel describe(const loop::Launch& launch, const KernelRecord& record, const Emitted& emitted,
+                      Blocks blocks) const {
     TileKernel result;
     result.record = record;
     result.record.name = launch.kernel.name;
@@ -214,7 +222,8 @@ class TileCompiler {
   }
 
   // The coordinates of a kernel; with what the text has of them, if it is a part of one.
-  static std::vector<AxisRecord> describe_axes(const loop::Kernel& kernel, const codegen::triton::PartText* text) {
+  static std::vector<AxisRecord> describe_axes(const loop::Kernel& kernel,
+                                               const codegen::triton::PartText* text) {
     axis::Coordinates coordinates = axis::coordinates_of(kernel);
     std::vector<AxisRecord> result;
     for (size_t c = 0; c < coordinates.list.size(); ++c) {
@@ -224,8 +233,9 @@ class TileCompiler {
       if (axis.role == loop::Role::tile) record.block = axis.lanes;
       if (text) record.parameter = text->parameters[c];
       if (coordinate.extent.is_constant())
-        record.cut = record.parameter.empty() ? coordinate.extent.constant()
-                                              : cut(coordinate.extent.constant(), std::max<int64_t>(record.block, 1));
+        record.cut = record.parameter.empty()
+                         ? coordinate.extent.constant()
+                         : cut(coordinate.extent.constant(), std::max<int64_t>(record.block, 1));
       result.push_back(std::move(record));
     }
     return result;
@@ -240,17 +250,19 @@ class TileCompiler {
     std::vector<sym::Substitution> named;
     for (size_t c = 0; c < coordinates.list.size(); ++c) {
       axes.push_back({coordinates.symbol(kernel, c), coordinates.list[c].extent});
-      named.push_back({axes.back().symbol, kernel.context->symbol(coordinates.list[c].name, sym::SymbolKind::axis)});
+      named.push_back(
+          {axes.back().symbol, kernel.context->symbol(coordinates.list[c].name, sym::SymbolKind::axis)});
     }
     auto add = [&](BufferId buffer, Expr index, bool is_store) {
       if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
       Expr place = sym::simplify(sym::substitute(index, coordinates.to_symbols), facts);
-      AccessRecord record{kernel.buffers[buffer].name, is_store,
-                          sym::to_text(sym::substitute(place, named)),
+      AccessRecord record{kernel.buffers[buffer].name, is_store, sym::to_text(sym::substitute(place, named)),
                           axis::linear_form(place, axes).has_value()};
-      bool known = std::any_of(result.accesses.begin(), result.accesses.end(), [&](const AccessRecord& other) {
-        return other.buffer == record.buffer && other.is_store == record.is_store && other.index == record.index;
-      });
+      bool known =
+          std::any_of(result.accesses.begin(), result.accesses.end(), [&](const AccessRecord& other) {
+            return other.buffer == record.buffer && other.is_store == record.is_store &&
+                   other.index == record.index;
+          });
       if (!known) result.accesses.push_back(std::move(record));
     };
     loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path&) {
@@ -261,7 +273,8 @@ class TileCompiler {
     });
   }
 
-  void describe_buffers(const loop::Kernel& kernel, const std::vector<loop::Kernel>& parts, TileKernel& result) const {
+  void describe_buffers(const loop::Kernel& kernel, const std::vector<loop::Kernel>& parts,
+                        TileKernel& result) const {
     std::vector<int64_t> sizes = hinted_sizes(kernel.sizes, hints_);
     auto size = [&](const sym::Symbol& symbol) {
       for (size_t i = 0; i < kernel.sizes.size(); ++i)
@@ -270,7 +283,8 @@ class TileCompiler {
     };
     std::map<BufferId, int64_t> below;
     for (const loop::Value& value : kernel.values) {
-      if (value.kind != loop::ValueKind::apply || ops::info(value.op).types != ops::Typing::index_check) continue;
+      if (value.kind != loop::ValueKind::apply || ops::info(value.op).types != ops::Typing::index_check)
+        continue;
       const loop::Value &index = kernel.values[value.operands[0]], &bound = kernel.values[value.operands[1]];
       if (index.kind != loop::ValueKind::load || bound.kind != loop::ValueKind::index) continue;
       int64_t limit = sym::evaluate(bound.index, size).value_or(1);
@@ -291,7 +305,8 @@ class TileCompiler {
           if (define && parts[i].values[define->value].kind == loop::ValueKind::load &&
               parts[i].values[define->value].buffer == id)
             index = parts[i].values[define->value].index;
-          if (index.valid()) reached = std::max(reached, sym::range_of(index, facts).hi.value_or(elements - 1) + 1);
+          if (index.valid())
+            reached = std::max(reached, sym::range_of(index, facts).hi.value_or(elements - 1) + 1);
         });
       }
       BufferRecord record{buffer.name, buffer.dtype, elements, std::min(reached, elements), buffer.mode, {}};
@@ -311,8 +326,8 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
   Stages stages("", false);
   TileCompiler compiler(target, hints);
   graph::Graph optimized = optimize_graph(graph, stages);
-  loop::Program program = make_program(
-      optimized, stages, {}, [&](const loop::Kernel& kernel) { return compiler.accepts(kernel); });
+  loop::Program program = make_program(optimized, stages, {},
+                                       [&](const loop::Kernel& kernel) { return compiler.accepts(kernel); });
   TileCompilation result;
   StepRecords records = describe_steps(program, hints);
   result.externs = std::move(records.externs);
@@ -339,8 +354,8 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
   return result;
 }
 
-void run_reference(const std::string& loop_text, const std::vector<int64_t>& extents, const std::vector<int64_t>& sizes,
-                   const std::vector<void*>& buffers) {
+void run_reference(const std::string& loop_text, const std::vector<int64_t>& extents,
+                   const std::vector<int64_t>& sizes, const std::vector<void*>& buffers) {
   sym::Context context;
   loop::Kernel kernel = cut_kernel(loop::parse_kernel(loop_text, context), extents);
   target::KernelError error;

@@ -49,9 +49,9 @@ struct TilePart {
 };
 
 struct TileKernel {
-  KernelRecord record;              // its name, sources and members
-  std::vector<AxisRecord> axes;     // of the whole domain, canonical
-  std::vector<TilePart> parts;      // one after another; mostly one
+  KernelRecord record;           // its name, sources and members
+  std::vector<AxisRecord> axes;  // of the whole domain, canonical
+  std::vector<TilePart> parts;   // one after another; mostly one
   std::vector<AccessRecord> accesses;
   std::vector<BufferRecord> buffers;  // that are not local, in the order of parameters
   std::vector<Blocks> blocks;         // choices, in decreasing size
@@ -77,7 +77,7 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
 
 // Runs a kernel's text in the interpreter. `extents`: per axis (AxisRecord) another one, or 0. `buffers`: data of the kernel's
 // buffers that are not local, in order.
-void run_reference(const std::string& loop_text, const std::vector<int64_t>& extents, const std::vector<int64_t>& sizes,
-                   const std::vector<void*>& buffers);
+void run_reference(const std::string& loop_text, const std::vector<int64_t>& extents,
+                   const std::vector<int64_t>& sizes, const std::vector<void*>& buffers);
 
 }  // namespace kerf::driver

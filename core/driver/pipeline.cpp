@@ -38,7 +38,8 @@ loop::Program make_program(const graph::Graph& graph, Stages& stages, const sche
   loop::Program program = stages.run("lower", "lower", [&] { return lower::lower(graph); });
   // Before grouping, so that each half of a fold is merged with what it belongs to.
   program = stages.run("schedule", "split_folds", [&] { return sched::split_folds(program); });
-  program = stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program, limits, accepts); });
+  program =
+      stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program, limits, accepts); });
   // What is in one kernel is settled, so that lives are known.
   return stages.run("schedule", "order_steps", [&] { return sched::order_steps(program); });
 }

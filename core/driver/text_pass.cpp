@@ -7,6 +7,7 @@
 
 #include "axis/domain_text.h"
 #include "base/error.h"
+#include "codegen/triton/emit.h"
 #include "driver/check_kernel.h"
 #include "driver/compile.h"
 #include "graph/parse.h"
@@ -24,7 +25,6 @@
 #include "sched/schedule_program.h"
 #include "sched/split_folds.h"
 #include "sched/tile_kernel.h"
-#include "codegen/triton/emit.h"
 
 namespace kerf::driver {
 
@@ -36,7 +36,12 @@ using loop::Program;
 
 sched::TileLimits limits_of(codegen::triton::Dialect dialect) {
   if (dialect == codegen::triton::Dialect::nvidia) return {};
-  return {.elements = 8192, .persistent_row = 1024, .powers_of_two = false, .alignment = 8, .programs = 40, .masked_reads = false};
+  return {.elements = 8192,
+          .persistent_row = 1024,
+          .powers_of_two = false,
+          .alignment = 8,
+          .programs = 40,
+          .masked_reads = false};
 }
 
 // --- any of the IRs, told apart by the first word of the text

@@ -57,8 +57,8 @@ Json pairs(const Blocks& list) {
   return json;
 }
 
-std::string dictionary(const codegen::triton::KernelText& text, const TileKernel& kernel, const TileTarget& target,
-                       const std::vector<std::pair<std::string, int64_t>>& sizes) {
+std::string dictionary(const codegen::triton::KernelText& text, const TileKernel& kernel,
+                       const TileTarget& target, const std::vector<std::pair<std::string, int64_t>>& sizes) {
   Json json;
   json["name"] = kernel.record.name;
   json["target"] = target.name;
@@ -82,9 +82,9 @@ std::string dictionary(const codegen::triton::KernelText& text, const TileKernel
   json["blocks"] = Json::array();
   for (const Blocks& choice : kernel.blocks) json["blocks"].push_back(pairs(choice));
   // Programs do their share of every part: as many as the largest part has tiles.
-  const auto& largest = *std::max_element(text.parts.begin(), text.parts.end(), [&](const auto& a, const auto& b) {
-    return tile_count(a, text) < tile_count(b, text);
-  });
+  const auto& largest = *std::max_element(
+      text.parts.begin(), text.parts.end(),
+      [&](const auto& a, const auto& b) { return tile_count(a, text) < tile_count(b, text); });
   json["grid"] = Json::array();
   for (const auto& [extent, block] : largest.grid)
     json["grid"].push_back(Json::array({extent, block.empty() ? Json(1) : Json(block)}));
@@ -107,19 +107,21 @@ std::string dictionary(const codegen::triton::KernelText& text, const TileKernel
 
 }  // namespace
 
-std::string tile_file(const codegen::triton::KernelText& text, const TileKernel& kernel, const TileTarget& target,
-                      const std::vector<std::pair<std::string, int64_t>>& sizes) {
+std::string tile_file(const codegen::triton::KernelText& text, const TileKernel& kernel,
+                      const TileTarget& target, const std::vector<std::pair<std::string, int64_t>>& sizes) {
   std::string head = fmt::format("\"\"\"{}: kernel for {}.\n\n", kernel.record.name, target.name);
   for (const std::string& source : kernel.record.sources) {
     std::string line = source;
-    for (size_t at = line.find("\"\"\""); at != std::string::npos; at = line.find("\"\"\"")) line.replace(at, 3, "'''");
+    for (size_t at = line.find("\"\"\""); at != std::string::npos; at = line.find("\"\"\""))
+      line.replace(at, 3, "'''");
     for (size_t at = line.find('\\'); at != std::string::npos; at = line.find('\\')) line.replace(at, 1, "/");
     head += "  " + line + "\n";
   }
   std::vector<std::string> axes;
   for (const AxisRecord& axis : kernel.axes)
     axes.push_back(fmt::format("{} < {}{}", axis.name, axis.extent, axis.folded ? " folded" : ""));
-  head += fmt::format("axes  {}\n\"\"\"\nimport triton\nimport triton.language as tl\n", fmt::join(axes, ", "));
+  head +=
+      fmt::format("axes  {}\n\"\"\"\nimport triton\nimport triton.language as tl\n", fmt::join(axes, ", "));
   if (text.uses_libdevice)
     head += target.dialect == Dialect::nvidia ? "from triton.language.extra import libdevice\n"
                                               : "from triton.language.extra.ascend import libdevice\n";

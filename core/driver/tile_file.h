@@ -9,7 +9,7 @@
 
 namespace kerf::driver {
 
-std::string tile_file(const codegen::triton::KernelText& text, const TileKernel& kernel, const TileTarget& target,
-                      const std::vector<std::pair<std::string, int64_t>>& sizes);
+std::string tile_file(const codegen::triton::KernelText& text, const TileKernel& kernel,
+                      const TileTarget& target, const std::vector<std::pair<std::string, int64_t>>& sizes);
 
 }  // namespace kerf::driver

@@ -21,8 +21,8 @@ TileTarget find_tile_target(std::string_view name) {
                              .programs = npu.vector_cores,
                              .masked_reads = false,
                              .doubles = false};
-    return {std::string(name), Dialect::ascend, limits, npu.vector_cores, npu.buffer_bytes, npu.alignment,
-            npu.most_reads};
+    return {std::string(name), Dialect::ascend, limits,        npu.vector_cores,
+            npu.buffer_bytes,  npu.alignment,   npu.most_reads};
   }
   std::string known = "cuda";
   for (const target::NpuTarget& npu : target::npu_targets()) known += fmt::format(", npu:{}", npu.name);

@@ -209,7 +209,8 @@ class KernelParser {
     } else if (lexer_.accept("tile")) {
       axis.role = Role::tile;
       int64_t lanes = lexer_.expect_integer();
-      if (lanes < 1 || lanes > kMostTileLanes) lexer_.fail(fmt::format("expected 1 to {} lanes", kMostTileLanes));
+      if (lanes < 1 || lanes > kMostTileLanes)
+        lexer_.fail(fmt::format("expected 1 to {} lanes", kMostTileLanes));
       axis.lanes = static_cast<int>(lanes);
     }
     return kernel_.axes.push_back(std::move(axis));

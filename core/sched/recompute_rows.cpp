@@ -36,7 +36,8 @@ class Recomputer {
     loop::replace_uses(kernel_, map);
     kernel_.body = loop::rewrite_block(std::move(kernel_.body), [&](loop::Stmt stmt, loop::Block& out) {
       const auto* store = std::get_if<loop::Store>(&stmt);
-      if (!store || kernel_.buffers[store->buffer].mode != loop::BufferMode::local) out.push_back(std::move(stmt));
+      if (!store || kernel_.buffers[store->buffer].mode != loop::BufferMode::local)
+        out.push_back(std::move(stmt));
     });
     return loop::remove_dead_values(kernel_);
   }

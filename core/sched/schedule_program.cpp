@@ -50,7 +50,8 @@ loop::Launch alone(const loop::Program& program, const Nest& nest, size_t step, 
 std::vector<target::BufferIndex> results_of(const loop::Program& program, const Member& member) {
   const auto& launch = std::get<loop::Launch>(program.steps[member.step]);
   std::vector<target::BufferIndex> results;
-  for (const loop::Store& store : member.nest->stores) results.push_back(launch.arguments[store.buffer.index]);
+  for (const loop::Store& store : member.nest->stores)
+    results.push_back(launch.arguments[store.buffer.index]);
   return results;
 }
 

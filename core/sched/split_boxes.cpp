@@ -48,7 +48,8 @@ class Cuts {
   explicit Cuts(const loop::Kernel& kernel) : kernel_(kernel), facts_(loop::facts_of(kernel)) {
     for (AxisId axis : outer_chain(kernel)) outer_.push_back(axis);
     loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path&) {
-      if (const auto* store = std::get_if<loop::Store>(&stmt)) find_wraps(sym::simplify(store->index, facts_));
+      if (const auto* store = std::get_if<loop::Store>(&stmt))
+        find_wraps(sym::simplify(store->index, facts_));
       const auto* define = std::get_if<loop::Define>(&stmt);
       if (!define) return;
       const loop::Value& value = kernel.values[define->value];
@@ -99,7 +100,8 @@ class Cuts {
     auto axis = std::find_if(outer_.begin(), outer_.end(),
                              [&](AxisId id) { return kernel_.axes[id].symbol == symbols[0]; });
     auto affine = sym::affine_in(difference, symbols[0]);
-    if (axis == outer_.end() || !affine || !affine->coefficient.is_constant() || !affine->rest.is_constant()) return;
+    if (axis == outer_.end() || !affine || !affine->coefficient.is_constant() || !affine->rest.is_constant())
+      return;
     Expr extent = kernel_.axes[*axis].extent;
     if (!extent.is_constant()) return;
     // Where scale * i + offset goes from below 0 to 0, and from 0 to above.
@@ -157,7 +159,8 @@ class Box {
       for (loop::Stmt& inner : loop->body) out.push_back(std::move(inner));
     });
     facts_ = loop::facts_of(kernel_);
-    loop::rewrite_expressions(kernel_, [&](Expr expr) { return sym::simplify(sym::substitute(expr, moved), facts_); });
+    loop::rewrite_expressions(kernel_,
+                              [&](Expr expr) { return sym::simplify(sym::substitute(expr, moved), facts_); });
   }
 
   loop::Kernel run() {
@@ -182,7 +185,8 @@ class Box {
   }
 
   static void become(loop::Value& value, bool constant) {
-    value = loop::Value{.kind = ValueKind::constant, .dtype = DType::b1, .literal = Scalar::of_int(DType::b1, constant)};
+    value = loop::Value{
+        .kind = ValueKind::constant, .dtype = DType::b1, .literal = Scalar::of_int(DType::b1, constant)};
   }
 
   // Changes the value to what it is here; or says which other value it is.
@@ -205,7 +209,9 @@ class Box {
   std::optional<bool> compare(ScalarOp op, Expr a, Expr b) const {
     auto less = [&](Expr x, Expr y) { return sym::provably_less(x, y, facts_); };
     auto most = [&](Expr x, Expr y) { return sym::provably_less_equal(x, y, facts_); };
-    auto decided = [](bool yes, bool no) { return yes ? std::optional(true) : no ? std::optional(false) : std::nullopt; };
+    auto decided = [](bool yes, bool no) {
+      return yes ? std::optional(true) : no ? std::optional(false) : std::nullopt;
+    };
     switch (op) {
       case ScalarOp::lt: return decided(less(a, b), most(b, a));
       case ScalarOp::le: return decided(most(a, b), less(b, a));

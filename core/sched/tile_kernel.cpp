@@ -26,8 +26,12 @@ constexpr int64_t kColumnsAcross = 256;  // results side by side, where rows are
 constexpr int64_t kEnough = 1024;        // elements; a tile of so many gets no further dimensions
 constexpr int64_t kSmallestTile = 512;   // elements; less is not worth a program of its own
 
-int64_t floor_power(int64_t n) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(n, 1)))); }
-int64_t ceil_power(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1)))); }
+int64_t floor_power(int64_t n) {
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
+int64_t ceil_power(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
 
 class Tiler {
  public:
@@ -55,7 +59,8 @@ class Tiler {
       assign_rows();
       assign_contiguous();
       for (size_t i = order_.size(); i-- > 0;)
-        if (rank() < 2 || budget_ * kEnough > limits_.elements || folds(order_[i])) assign(order_[i], budget_);
+        if (rank() < 2 || budget_ * kEnough > limits_.elements || folds(order_[i]))
+          assign(order_[i], budget_);
       spread();
       if (blocks_[order_.back()] == 0) blocks_[order_.back()] = pad(order_.back(), 1);
       int64_t elements = 1;
@@ -70,7 +75,9 @@ class Tiler {
  private:
   int64_t extent(size_t c) const { return std::max<int64_t>(hinted(coordinates_.list[c].extent, facts_), 1); }
   bool is_constant(size_t c) const { return coordinates_.list[c].extent.is_constant(); }
-  int rank() const { return static_cast<int>(std::count_if(blocks_.begin(), blocks_.end(), [](int64_t b) { return b > 1; })); }
+  int rank() const {
+    return static_cast<int>(std::count_if(blocks_.begin(), blocks_.end(), [](int64_t b) { return b > 1; }));
+  }
   bool folds(size_t c) const { return coordinates_.list[c].folded; }
   bool is_last(size_t c) const { return c == order_.back(); }
   bool may_tile(size_t c) const {
@@ -129,10 +136,12 @@ class Tiler {
                     return c != last && blocks_[c] == 0 && reads_across(c, last);
                   });
     bool folds_rows = false;
-    for (size_t c : order_) folds_rows = folds_rows || (c != last && coordinates_.list[c].folded && blocks_[c] == 0);
+    for (size_t c : order_)
+      folds_rows = folds_rows || (c != last && coordinates_.list[c].folded && blocks_[c] == 0);
     int64_t most = budget_;
     if (square) most = kSquareSide;
-    if (folds_rows && coordinates_.list[last].kind != CoordinateKind::inner) most = std::min(most, kColumnsAcross);
+    if (folds_rows && coordinates_.list[last].kind != CoordinateKind::inner)
+      most = std::min(most, kColumnsAcross);
     assign(last, most);
     if (!square) return;
     for (size_t c : along)
@@ -195,7 +204,8 @@ class Tiler {
         bool halves = coordinates_.list[c].kind == CoordinateKind::outer && blocks_[c] > 1 &&
                       blocks_[c] % (is_last(c) ? 2 * limits_.alignment : 2) == 0;
         if (!halves) continue;
-        if (!largest || (is_last(*largest) ? true : !is_last(c) && blocks_[c] > blocks_[*largest])) largest = c;
+        if (!largest || (is_last(*largest) ? true : !is_last(c) && blocks_[c] > blocks_[*largest]))
+          largest = c;
       }
       if (!largest) return;
       blocks_[*largest] /= 2;
@@ -250,7 +260,8 @@ bool walks_rows(const loop::Kernel& kernel) {
   for (const axis::Coordinate& c : axis::coordinates_of(kernel).list) {
     if (c.kind != CoordinateKind::inner) continue;
     const loop::Axis& axis = kernel.axes[c.axes.front()];
-    if (axis.role != Role::tile || !axis.extent.is_constant() || axis.extent.constant() > axis.lanes) return true;
+    if (axis.role != Role::tile || !axis.extent.is_constant() || axis.extent.constant() > axis.lanes)
+      return true;
   }
   return false;
 }

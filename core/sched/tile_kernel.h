@@ -15,15 +15,15 @@
 namespace kerf::sched {
 
 struct TileLimits {
-  int64_t elements = 4096;         // of a tile, at most
-  int64_t persistent_row = 4096;   // elements of a row that stays on chip
-  int64_t folded = 1 << 20;        // elements of a tile's dimension that is folded, at most
-  bool powers_of_two = true;       // NVIDIA's Triton has no other blocks
-  int64_t alignment = 8;           // elements that the last dimension is a multiple of
-  int64_t programs = 128;          // tiles wanted at least, where that is possible with tiles worth a program
-  bool tile_rows = true;           // else rows with inner axes are walked one by one
-  bool masked_reads = true;        // else reads under masks, and wrapped indices, become parts (split_boxes)
-  bool doubles = true;             // else what is computed in f64 between narrower buffers is computed in f32
+  int64_t elements = 4096;        // of a tile, at most
+  int64_t persistent_row = 4096;  // elements of a row that stays on chip
+  int64_t folded = 1 << 20;       // elements of a tile's dimension that is folded, at most
+  bool powers_of_two = true;      // NVIDIA's Triton has no other blocks
+  int64_t alignment = 8;          // elements that the last dimension is a multiple of
+  int64_t programs = 128;         // tiles wanted at least, where that is possible with tiles worth a program
+  bool tile_rows = true;          // else rows with inner axes are walked one by one
+  bool masked_reads = true;       // else reads under masks, and wrapped indices, become parts (split_boxes)
+  bool doubles = true;            // else what is computed in f64 between narrower buffers is computed in f32
 };
 
 struct TiledKernel {

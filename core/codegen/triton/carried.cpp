@@ -25,13 +25,15 @@ std::optional<std::string> carried_buffer(const loop::Kernel& kernel, const axis
       if (!added_to_column(kernel, *store)) stores.push_back({store->buffer, store->index, path});
     } else if (const auto* define = std::get_if<loop::Define>(&stmt)) {
       const loop::Value& value = kernel.values[define->value];
-      if (value.kind == loop::ValueKind::load && is_own(value.buffer)) loads.push_back({value.buffer, value.index, path});
+      if (value.kind == loop::ValueKind::load && is_own(value.buffer))
+        loads.push_back({value.buffer, value.index, path});
     }
   });
   for (const Access& load : loads)
     for (const Access& store : stores) {
       if (load.buffer != store.buffer) continue;
-      for (size_t i = 0; i < std::min(load.path.size(), store.path.size()) && load.path[i] == store.path[i]; ++i)
+      for (size_t i = 0; i < std::min(load.path.size(), store.path.size()) && load.path[i] == store.path[i];
+           ++i)
         for (loop::AxisId axis : loop::axes_of(*load.path[i])) {
           bool outer = coordinates.list[coordinates.of[axis]].kind == axis::CoordinateKind::outer;
           bool is_local = kernel.buffers[load.buffer].mode == loop::BufferMode::local;

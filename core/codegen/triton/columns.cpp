@@ -95,8 +95,8 @@ void close_column(Emission& e, const loop::Store& store) {
   e.columns.erase(store.buffer);
   const loop::Buffer& buffer = e.kernel.buffers[store.buffer];
   Tile index = index_text(e, store.index);
-  std::string sum = e.define("sum", folded(e, ops::ReduceOp::sum, {column.accumulator, column.dims}, buffer.dtype,
-                                           column.rows));
+  std::string sum = e.define(
+      "sum", folded(e, ops::ReduceOp::sum, {column.accumulator, column.dims}, buffer.dtype, column.rows));
   std::string mask = e.mask(index.dims);
   e.line(fmt::format("tl.store({}_ptr + ({}), {}{})", buffer.name, index.text, sum,
                      mask.empty() ? "" : ", mask=" + mask));

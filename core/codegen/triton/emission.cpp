@@ -37,7 +37,8 @@ Emission::Emission(const loop::Kernel& k, Dialect d, Names taken)
   for (axis::Coordinate& coordinate : coordinates.list) {
     coordinate.name = names.give(coordinate.name);
     bool constant = coordinate.extent.is_constant();
-    extents.push_back(constant ? names.give(upper(coordinate.name)) : "(" + sym::to_text(coordinate.extent) + ")");
+    extents.push_back(constant ? names.give(upper(coordinate.name))
+                               : "(" + sym::to_text(coordinate.extent) + ")");
     in_tile.push_back(kernel.axes[coordinate.axes.front()].role == Role::tile);
   }
   dim_of.resize(coordinates.list.size());
@@ -79,7 +80,8 @@ std::string Emission::mask(Dims of, bool for_values) const {
   Dims wanted = overhanging(of);
   std::string as_float = for_values && dialect == Dialect::ascend ? ".to(tl.float32)" : "";
   for (size_t d = 0; d < dims.size(); ++d)
-    if (wanted & bit(d)) parts.push_back(fmt::format("{}{} < {}", dims[d].axis.name, as_float, dims[d].axis.extent));
+    if (wanted & bit(d))
+      parts.push_back(fmt::format("{}{} < {}", dims[d].axis.name, as_float, dims[d].axis.extent));
   if (parts.size() < 2) return parts.empty() ? "" : parts[0];
   return fmt::format("({})", fmt::join(parts, ") & ("));
 }

@@ -43,10 +43,10 @@ struct Emission {
   Dialect dialect;
   sym::Facts facts;
   axis::Coordinates coordinates;
-  std::vector<Dim> dims;                         // in tile order
-  std::vector<std::optional<size_t>> dim_of;     // per coordinate
-  std::vector<std::string> extents;              // per coordinate: a parameter or an expression
-  bool wide = false;                             // indices need 64 bits
+  std::vector<Dim> dims;                      // in tile order
+  std::vector<std::optional<size_t>> dim_of;  // per coordinate
+  std::vector<std::string> extents;           // per coordinate: a parameter or an expression
+  bool wide = false;                          // indices need 64 bits
   Names names;
 
   IdVector<loop::ValueId, Tile> values;
@@ -80,10 +80,10 @@ struct Emission {
   // `(x0 < X0) & (r < R)`; empty when nothing overhangs. Of values rather than transfers (`for_values`) Ascend compares in f32,
   // which its vector unit does; extents are below 2^24 there.
   std::string mask(Dims of, bool for_values = false) const;
-  std::string shape(Dims of) const;         // `[BX0, 1]`
-  std::string subscript(Dims kept) const;   // `[:, None]`
+  std::string shape(Dims of) const;                                  // `[BX0, 1]`
+  std::string subscript(Dims kept) const;                            // `[:, None]`
   std::string expanded(size_t dim, const std::string& range) const;  // a range as a tile along one dimension
-  void need(const std::string& function);   // of the library
+  void need(const std::string& function);                            // of the library
 };
 
 std::string dtype_text(DType dtype);

@@ -42,18 +42,20 @@ struct TileAxis {
 
 // The text of a part: a kernel on a box of its domain.
 struct PartText {
-  std::vector<std::string> parameters;  // per coordinate: of its constant extent; empty where the text does not have it
-  std::vector<TileAxis> tile;           // in tile order
+  std::vector<std::string>
+      parameters;  // per coordinate: of its constant extent; empty where the text does not have it
+  std::vector<TileAxis> tile;  // in tile order
   // The number of tiles is the product of ceil(extent / block); a block is empty where indices are walked one by one.
   std::vector<std::pair<std::string, std::string>> grid;
 };
 
 struct KernelText {
-  std::string function;                                  // with its decorator
-  std::string body;                                      // what follows the signature
-  std::vector<std::string> library;                      // functions of library.h that it calls, in order of need
+  std::string function;              // with its decorator
+  std::string body;                  // what follows the signature
+  std::vector<std::string> library;  // functions of library.h that it calls, in order of need
   bool uses_libdevice = false;
-  std::vector<std::pair<std::string, int64_t>> extents;  // constant extents: parameter and value, in signature order
+  std::vector<std::pair<std::string, int64_t>>
+      extents;  // constant extents: parameter and value, in signature order
   std::vector<PartText> parts;
 };
 

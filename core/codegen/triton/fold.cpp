@@ -30,7 +30,9 @@ bool is_walked(const Emission& e, const loop::Reduce& reduce) {
 
 // One dimension folded, of an expression.
 std::string along(Emission& e, ReduceOp op, DType dtype, const std::string& tile, size_t dim) {
-  auto call = [&](std::string_view function) { return fmt::format("tl.{}({}, axis={})", function, tile, dim); };
+  auto call = [&](std::string_view function) {
+    return fmt::format("tl.{}({}, axis={})", function, tile, dim);
+  };
   auto with = [&](const std::string& function) {
     e.need(function);
     return fmt::format("tl.reduce({}, {}, {})", tile, dim, function);
@@ -98,7 +100,8 @@ class Fold {
     for (Part& part : parts_) {
       starts.push_back(margin + part.accumulator + " = " + full(e_, part.dims, part.identity));
       if (!part.index.empty())
-        starts.push_back(margin + fmt::format("{} = tl.full({}, {}, tl.int32)", part.index, e_.shape(part.dims), kNoIndex));
+        starts.push_back(margin + fmt::format("{} = tl.full({}, {}, tl.int32)", part.index,
+                                              e_.shape(part.dims), kNoIndex));
     }
     e_.lines.insert(e_.lines.begin() + static_cast<std::ptrdiff_t>(start), starts.begin(), starts.end());
     for (Part& part : parts_) finish_walked(part);
@@ -147,9 +150,9 @@ class Fold {
     }
     const char* better = ops::seeks_largest(part.reduction->op) ? ">" : "<";
     std::string mask = e_.mask(over_, true);
-    std::string wins = e_.define(
-        "wins", fmt::format("({0} {1} {2}) | (({0} != {0}) & ({2} == {2})) | ({3} == {4})", masked.text, better,
-                            part.accumulator, part.index, kNoIndex));
+    std::string wins =
+        e_.define("wins", fmt::format("({0} {1} {2}) | (({0} != {0}) & ({2} == {2})) | ({3} == {4})",
+                                      masked.text, better, part.accumulator, part.index, kNoIndex));
     std::string inside = mask.empty() ? wins : e_.define("wins", fmt::format("({}) & {}", mask, wins));
     e_.line(fmt::format("{0} = tl.where({1}, {2}, {0})", part.index, inside, yield(part, 1).text));
     e_.line(fmt::format("{0} = tl.where({1}, {2}, {0})", part.accumulator, inside, masked.text));
@@ -157,7 +160,8 @@ class Fold {
 
   void finish_walked(Part& part) {
     Tile tile{part.accumulator, part.dims};
-    if (ops::info(part.reduction->op).has_index()) return finish_indexed(part, tile, {part.index, part.dims}, 0);
+    if (ops::info(part.reduction->op).has_index())
+      return finish_indexed(part, tile, {part.index, part.dims}, 0);
     bind(part, folded(e_, part.reduction->op, tile, dtype(part), over_), part.dims & ~over_);
   }
 
@@ -177,9 +181,11 @@ class Fold {
       return;
     }
     // The value there: of equal zeros the first one's sign.
-    std::string chosen = e_.define("chosen", fmt::format("tl.where({} == {}, {}, 0.0)", candidates.text, first, value.text));
+    std::string chosen =
+        e_.define("chosen", fmt::format("tl.where({} == {}, {}, 0.0)", candidates.text, first, value.text));
     e_.values[part.reduction->result] = {
-        e_.define(ops::to_text(op), folded(e_, ReduceOp::sum, {chosen, dims}, dtype(part), over_)), dims & ~over_};
+        e_.define(ops::to_text(op), folded(e_, ReduceOp::sum, {chosen, dims}, dtype(part), over_)),
+        dims & ~over_};
   }
 
   Emission& e_;
@@ -200,7 +206,9 @@ Tile masked_by_identity(Emission& e, const Tile& tile, Dims dims, Dims masked, c
   }
   if (tile.dims == dims) return tile;
   if (tile.literal || tile.dims == 0)
-    return {e.define("spread", fmt::format("tl.full({}, {}, {})", e.shape(dims), value, dtype_text(identity.dtype))), dims};
+    return {e.define("spread",
+                     fmt::format("tl.full({}, {}, {})", e.shape(dims), value, dtype_text(identity.dtype))),
+            dims};
   return {e.define("spread", fmt::format("tl.broadcast_to({}, {})", value, e.shape(dims))), dims};
 }
 

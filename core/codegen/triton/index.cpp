@@ -62,8 +62,8 @@ class Printer {
       case Kind::mod: return quotient(expr, "%");
       case Kind::min:
       case Kind::max:
-        return fmt::format("tl.{}imum({}, {})", expr.kind() == Kind::min ? "min" : "max", sum(expr.operand(0)),
-                           sum(expr.operand(1)));
+        return fmt::format("tl.{}imum({}, {})", expr.kind() == Kind::min ? "min" : "max",
+                           sum(expr.operand(0)), sum(expr.operand(1)));
       case Kind::mul:
       case Kind::add: return "(" + sum(expr) + ")";
     }

@@ -16,7 +16,9 @@ std::string pointer(const loop::Buffer& buffer, const Tile& index) {
 
 std::string joined(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return a + b;
-  auto closed = [](const std::string& m) { return m.find(' ') != std::string::npos && m[0] != '(' ? "(" + m + ")" : m; };
+  auto closed = [](const std::string& m) {
+    return m.find(' ') != std::string::npos && m[0] != '(' ? "(" + m + ")" : m;
+  };
   return closed(a) + " & " + closed(b);
 }
 
@@ -39,13 +41,15 @@ void emit_load(Emission& e, loop::ValueId id) {
     return;
   }
   if (buffer.mode == BufferMode::local || buffer.mode == BufferMode::out)
-    return e.refuse(fmt::format("{}[{}] is read back after it was written", buffer.name, sym::to_text(place)));
+    return e.refuse(
+        fmt::format("{}[{}] is read back after it was written", buffer.name, sym::to_text(place)));
   Tile index = index_text(e, value.index);
   std::string mask = e.mask(index.dims), other = buffer.dtype == DType::b1 ? "False" : "0";
   Dims dims = index.dims;
   if (!value.operands.empty()) {
     const Tile &wanted = e.values[value.operands[0]], &elsewhere = e.values[value.operands[1]];
-    if (e.dialect == Dialect::ascend) e.refuse(fmt::format("a read of {} under a mask of values", buffer.name));
+    if (e.dialect == Dialect::ascend)
+      e.refuse(fmt::format("a read of {} under a mask of values", buffer.name));
     dims |= wanted.dims | elsewhere.dims;
     mask = joined(e.mask(dims), wanted.text);
     other = elsewhere.text;
@@ -55,7 +59,8 @@ void emit_load(Emission& e, loop::ValueId id) {
   std::string text = mask.empty() ? fmt::format("tl.load({})", at)
                                   : fmt::format("tl.load({}, mask={}, other={})", at, mask, other);
   e.values[id] = {e.define(buffer.name, text), dims};
-  if (value.operands.empty() && buffer.mode == BufferMode::in) e.known[{value.buffer, place.node()}] = e.values[id];
+  if (value.operands.empty() && buffer.mode == BufferMode::in)
+    e.known[{value.buffer, place.node()}] = e.values[id];
 }
 
 void emit_store(Emission& e, const loop::Store& store) {

@@ -11,9 +11,11 @@ namespace kerf::codegen::triton {
 
 class Names {
  public:
-  Names() : used_{"tl",   "triton", "libdevice", "tile", "and", "or",  "not", "if",   "in",   "is",  "for", "while",
-                  "def",  "return", "lambda",    "from", "as",  "def", "del", "pass", "with", "try", "min", "max",
-                  "None", "True",   "False",     "range", "float", "global", "import", "class", "else", "elif"} {}
+  Names()
+      : used_{"tl",    "triton", "libdevice", "tile",   "and",    "or",     "not",  "if",   "in",
+              "is",    "for",    "while",     "def",    "return", "lambda", "from", "as",   "def",
+              "del",   "pass",   "with",      "try",    "min",    "max",    "None", "True", "False",
+              "range", "float",  "global",    "import", "class",  "else",   "elif"} {}
 
   std::string give(std::string_view wish) {
     std::string name(wish);

@@ -173,7 +173,8 @@ class KernelReader {
 
   // A name or a number.
   std::string word(const Expression& expression) const {
-    return expression.kind == ExpressionKind::integer ? fmt::format("{}", expression.integer) : text(expression);
+    return expression.kind == ExpressionKind::integer ? fmt::format("{}", expression.integer)
+                                                      : text(expression);
   }
 
   int64_t integer(const Expression& expression) const {

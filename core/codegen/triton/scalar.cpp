@@ -21,7 +21,8 @@ std::string filled(std::string_view form, std::span<const Tile> x) {
 
 std::string cast(const Tile& x, DType from, DType to) {
   if (to == DType::b1) return fmt::format("{} != 0", x.text);
-  if (from == DType::u8 && is_floating(to)) return fmt::format("{}.to(tl.int32).to({})", x.text, dtype_text(to));
+  if (from == DType::u8 && is_floating(to))
+    return fmt::format("{}.to(tl.int32).to({})", x.text, dtype_text(to));
   return fmt::format("{}.to({})", x.text, dtype_text(to));
 }
 
@@ -29,9 +30,8 @@ std::string custom(Emission& e, const loop::Value& value, std::span<const Tile> 
   const DType operand = e.kernel.values[value.operands[0]].dtype;
   switch (value.op) {
     case ScalarOp::div:
-      return e.dialect == Dialect::nvidia && value.dtype == DType::f32
-                 ? filled("tl.div_rn({0}, {1})", x)
-                 : filled("{0} / {1}", x);
+      return e.dialect == Dialect::nvidia && value.dtype == DType::f32 ? filled("tl.div_rn({0}, {1})", x)
+                                                                       : filled("{0} / {1}", x);
     case ScalarOp::where: {
       std::string text = filled("tl.where({0}, {1}, {2})", x);
       bool literals = x[1].literal && x[2].literal;
@@ -45,7 +45,8 @@ std::string custom(Emission& e, const loop::Value& value, std::span<const Tile> 
                                       : filled("tl.where({0} > 0, 1, tl.where({0} < 0, -1, 0))", x) + ".to(" +
                                             dtype_text(value.dtype) + ")";
     case ScalarOp::signbit:
-      return fmt::format("{}.to({}, bitcast=True) < 0", x[0].text, operand == DType::f64 ? "tl.int64" : "tl.int32");
+      return fmt::format("{}.to({}, bitcast=True) < 0", x[0].text,
+                         operand == DType::f64 ? "tl.int64" : "tl.int32");
     default: UNREACHABLE("{} has no case", ops::to_text(value.op));
   }
 }
@@ -58,8 +59,8 @@ void need_library(Emission& e, std::string_view form) {
 }
 
 bool is_comparison(ScalarOp op) {
-  return op == ScalarOp::eq || op == ScalarOp::ne || op == ScalarOp::lt || op == ScalarOp::le || op == ScalarOp::gt ||
-         op == ScalarOp::ge;
+  return op == ScalarOp::eq || op == ScalarOp::ne || op == ScalarOp::lt || op == ScalarOp::le ||
+         op == ScalarOp::gt || op == ScalarOp::ge;
 }
 
 // On Ascend 64-bit integers run lane by lane. Indices have 32 bits there; what they are compared with is a scalar, brought
@@ -71,8 +72,9 @@ void narrow_operands(Emission& e, const loop::Value& value, std::vector<Tile>& x
     if (x[i].dims) {
       e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op)));
     } else if (any_narrow && is_comparison(value.op)) {
-      x[i].text = e.define("label", fmt::format("tl.minimum(tl.maximum({}, -2147483648), 2147483647).to(tl.int32)",
-                                                x[i].text));
+      x[i].text = e.define(
+          "label",
+          fmt::format("tl.minimum(tl.maximum({}, -2147483648), 2147483647).to(tl.int32)", x[i].text));
     } else if (!is_comparison(value.op) && value.op != ScalarOp::where && value.op != ScalarOp::cast) {
       e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op)));
     }

@@ -75,7 +75,8 @@ std::string tile_count(const Emission& e, size_t coordinate) {
 void define_whole(Emission& e) {
   for (size_t d = 0; d < e.dims.size(); ++d)
     if (e.dims[d].axis.whole)
-      e.line(fmt::format("{} = {}", e.dims[d].axis.name, e.expanded(d, fmt::format("tl.arange(0, {})", e.dims[d].axis.block))));
+      e.line(fmt::format("{} = {}", e.dims[d].axis.name,
+                         e.expanded(d, fmt::format("tl.arange(0, {})", e.dims[d].axis.block))));
 }
 
 // The coordinates of one tile of the grid from its number.
@@ -99,7 +100,8 @@ void define_grid(Emission& e, const std::vector<size_t>& grid) {
     if (auto dim = e.dim_of[walked[i]]) {
       const std::string& block = e.dims[*dim].axis.block;
       at = at == "tile" ? at : "(" + at + ")";
-      e.line(fmt::format("{} = {}", name, e.expanded(*dim, fmt::format("{} * {} + tl.arange(0, {})", at, block, block))));
+      e.line(fmt::format("{} = {}", name,
+                         e.expanded(*dim, fmt::format("{} * {} + tl.arange(0, {})", at, block, block))));
     } else {
       e.line(name + " = " + at);
     }
@@ -137,7 +139,9 @@ void emit_body(Emission& e, std::vector<std::pair<std::string, std::string>>& gr
 }
 
 bool mentions(const std::string& text, const std::string& name) {
-  auto is_word = [&](size_t at) { return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_'); };
+  auto is_word = [&](size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
+  };
   for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1))
     if ((at == 0 || !is_word(at - 1)) && !is_word(at + name.size())) return true;
   return false;
@@ -177,7 +181,8 @@ void run_axes(Emission& e, std::span<const loop::AxisId> axes, const std::functi
     std::string at = name + "_at";
     e.line(fmt::format("for {} in range(0, {}, {}):", at, axis.extent, axis.block));
     ++e.indent;
-    e.line(fmt::format("{} = {}", name, e.expanded(*e.dim_of[c], fmt::format("{} + tl.arange(0, {})", at, axis.block))));
+    e.line(fmt::format("{} = {}", name,
+                       e.expanded(*e.dim_of[c], fmt::format("{} + tl.arange(0, {})", at, axis.block))));
   }
   size_t start = e.lines.size();
   body();
@@ -199,14 +204,16 @@ void emit_block(Emission& e, const loop::Block& block) {
 }
 
 Result<KernelText> emit(std::span<const loop::Kernel> parts, Dialect dialect) {
-  CHECK(!parts.empty() && (parts.size() == 1 || dialect == Dialect::ascend), "{} parts of a kernel", parts.size());
+  CHECK(!parts.empty() && (parts.size() == 1 || dialect == Dialect::ascend), "{} parts of a kernel",
+        parts.size());
   const loop::Kernel& kernel = parts[0];
   Names names;
   std::vector<std::string> parameters;
   for (const loop::Buffer& buffer : kernel.buffers) {
     if (buffer.mode == loop::BufferMode::local) continue;
     if (dialect == Dialect::ascend && (buffer.dtype == DType::f64 || buffer.dtype == DType::u8))
-      return Unsupported{fmt::format("{} is {}: the vector unit has none", buffer.name, to_text(buffer.dtype))};
+      return Unsupported{
+          fmt::format("{} is {}: the vector unit has none", buffer.name, to_text(buffer.dtype))};
     parameters.push_back(names.give(buffer.name + "_ptr"));
   }
   for (const loop::Size& size : kernel.sizes) parameters.push_back(names.give(size.symbol.symbol().name));

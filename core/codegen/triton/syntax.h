@@ -97,7 +97,7 @@ struct KernelFile {
   std::vector<NamedIntegers> blocks;  // choices; the first is in the signature
   // Axes of the grid as [extent, block], names or numbers; none: one program.
   std::vector<std::pair<std::string, std::string>> grid;
-  int64_t cores = 0;                  // 0: a program a tile
+  int64_t cores = 0;  // 0: a program a tile
 
   const Function& function() const { return functions[kernel]; }
 };

@@ -82,7 +82,8 @@ int64_t Tracer::most_programs() const {
   auto value_of = [&](const std::string& word) -> std::optional<int64_t> {
     if (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0]))) return std::stoll(word);
     auto found = names_.find(word);
-    return found != names_.end() && is_constant(&found->second) ? std::optional(constant(found->second)) : std::nullopt;
+    return found != names_.end() && is_constant(&found->second) ? std::optional(constant(found->second))
+                                                                : std::nullopt;
   };
   int64_t tiles = 1;
   for (const auto& [extent, block] : file_.grid) {

@@ -182,7 +182,8 @@ Object Tracer::store(const Arguments& arguments, int line) {
 Object Tracer::create(const std::string& name, const Arguments& arguments, int line) {
   std::vector<int64_t> extents = shape(arguments.items[0]);
   bool is_scalar = arguments.items[0].kind == Object::Kind::tuple && arguments.items[0].items.empty();
-  if (extents.empty() && !is_scalar) return fail(line, "shape", fmt::format("tl.{} takes a shape of constants", name));
+  if (extents.empty() && !is_scalar)
+    return fail(line, "shape", fmt::format("tl.{} takes a shape of constants", name));
   const Object* dtype = arguments.find(name == "full" ? 2 : 1, "dtype");
   if (!dtype || dtype->kind != Object::Kind::dtype)
     return fail(line, "unknown", fmt::format("tl.{} needs a dtype", name));
@@ -354,7 +355,8 @@ Object Tracer::reshape(const std::string& name, const Arguments& arguments, int 
   for (size_t i = 1; i < arguments.items.size(); ++i)
     for (int64_t extent : shape(arguments.items[i])) extents.push_back(extent);
   bool is_scalar = arguments.items[0].kind == Object::Kind::tuple && arguments.items[0].items.empty();
-  if (extents.empty() && !is_scalar) return fail(line, "shape", fmt::format("tl.{} takes a shape of constants", name));
+  if (extents.empty() && !is_scalar)
+    return fail(line, "shape", fmt::format("tl.{} takes a shape of constants", name));
   Value result = at(operand);
   bool is_broadcast = name == "broadcast_to" && result.dims.size() == extents.size();
   std::vector<Dim> dims;

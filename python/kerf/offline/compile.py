@@ -249,7 +249,7 @@ def _line(source: str) -> str:
 
 
 def _save_expected(kernel: Kernel, path: Path) -> None:
-    """Per output, the positions that the kernel writes at cut extents and Kerf's interpreter's values there."""
+    """Per output, the positions that the kernel writes at cut extents and the interpreter's values there."""
     import numpy
 
     from kerf.offline import kernel_main  # needs numpy, which torch may lack

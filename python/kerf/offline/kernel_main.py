@@ -1,5 +1,5 @@
-# The part of a kernel file that checks the kernel, the same in all: python FILE.py runs it on the GPU, or with
-# TRITON_INTERPRET=1 in Triton's interpreter, on cut extents, and compares with Kerf's interpreter (FILE.npz).
+# The part of a kernel file that checks the kernel, the same in all: python FILE.py runs it on the GPU, or
+# with TRITON_INTERPRET=1 in Triton's interpreter, on cut extents, and compares with Kerf's (FILE.npz).
 import math
 import os
 import sys
@@ -51,7 +51,7 @@ def run(kernel, info, buffers, extents, blocks):
 def difference(got, want, tolerance):
     """The largest difference as a part of the largest expected value, and whether it is within the tolerance.
 
-    Inputs are of size 1: sums that are 0 in truth are rounding errors, of which 1e-6 (8 ulp of 1) is let pass.
+    Inputs are of size 1: sums that are 0 in truth are rounding errors, and 1e-6 of that (8 ulp of 1) may be.
     """
     got, want = got.astype(numpy.float64), want.astype(numpy.float64)
     same = (got == want) | (numpy.isnan(got) & numpy.isnan(want))
