@@ -3,8 +3,8 @@
 
     benchmarks/gpu_kernels.py FOLDER... [--output FILE.json] [--jobs 8]
 
-Needs torch and triton, not Kerf. A kernel is checked as its own file does, at cut extents, and timed at full ones;
-`of copy` is its bytes a second by those of a device copy of 1 GiB.
+Needs torch and triton, not Kerf. A kernel is checked as its own file does, at cut extents, and timed at full
+ones; `of copy` is its bytes a second by those of a device copy of 1 GiB.
 """
 
 import argparse

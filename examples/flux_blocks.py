@@ -1,4 +1,4 @@
-"""Transformer blocks in the style of FLUX: two streams (text and image) with joint attention, then one stream.
+"""Transformer blocks in the style of FLUX: two streams (text, image) with joint attention, then one stream.
 
 The sizes of the real model are those of `FluxConfig()`; `small()` is the same structure for tests.
 """
@@ -55,8 +55,8 @@ class HeadNorm(nn.Module):
 
 
 def rotate(x: Tensor, angles: Tensor) -> Tensor:
-    """Rotary embedding of x [batch, heads, tokens, dim]: pairs (2i, 2i+1) turned by angles [tokens, dim / 2, 2]
-    (cosine, sine).
+    """Rotary embedding of x [batch, heads, tokens, dim]: pairs (2i, 2i+1) turned by angles, which are
+    (cosine, sine) in [tokens, dim / 2, 2].
     """
     pairs = x.reshape(*x.shape[:-1], -1, 2)
     cos, sin = angles[..., 0], angles[..., 1]

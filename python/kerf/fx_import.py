@@ -93,8 +93,8 @@ def import_graph(
         strides: those of arguments that come with others than tracing saw, by position.
         fallback_random: every random operator is called as the library has it.
         dump: folder to which a failure is written.
-        refused: nodes by name that must be library calls, with the reason. Where given, sources begin with the
-            node's name.
+        refused: nodes by name that must be library calls, with the reason. Where given, sources begin with
+            the node's name.
         devices: where tensors may be.
 
     Raises:

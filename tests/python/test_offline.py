@@ -75,7 +75,7 @@ def test_flux_blocks_have_their_axes():
     for kernel in plan.kernels:
         assert all(access.affine for access in kernel.accesses), kernel.name
         assert _core.check_kernel_text(kernel.text, "npu:910B3") == [], kernel.text
-    # The slices of the linear that makes queries, keys and values: tokens, which of the three, heads, channels.
+    # The slices of the linear that makes queries, keys and values: tokens, heads, channels.
     axes = {kernel.axes for kernel in plan.kernels}
     tokens = config.text_tokens + config.image_tokens
     assert any(a[-1] == config.head_dim and tokens in a and config.heads in a for a in axes)

@@ -1,7 +1,7 @@
 """Kernel texts for targets that compute in tiles (Ascend NPUs, NVIDIA GPUs), made without the device.
 
-A model is traced as torch.compile traces it; every graph, forward and backward, becomes kernels of Triton text
-and library calls. Nothing is built or run.
+A model is traced as torch.compile traces it; every graph, forward and backward, becomes kernels of Triton
+text and library calls. Nothing is built or run.
 """
 
 import dataclasses
@@ -100,7 +100,7 @@ class Plan:
 
         Args:
             folder: made if it is not there.
-            expected: with the numbers of Kerf's interpreter at cut extents, which files need to check themselves.
+            expected: with the interpreter's numbers at cut extents, which files need to check themselves.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -220,7 +220,7 @@ def _trace(model: Any, inputs: Any, training: bool, dynamic: bool) -> list[tuple
 
 
 def _compile(gm: fx.GraphModule, name: str, target: str) -> _core.TileCompilation:
-    """Imports and compiles until the target has code for every kernel: what it refuses becomes library calls."""
+    """Compiles until the target has code for every kernel: what it refuses becomes library calls."""
     refused: dict[str, str] = {}
     for _ in range(_MOST_ROUNDS):
         imported = import_graph(gm, fallback_random=True, refused=refused, devices=("cpu", "meta"))
