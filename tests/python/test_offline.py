@@ -154,11 +154,13 @@ def test_equal_kernels_are_saved_once(tmp_path):
 
 def test_difference_judges():
     one, two = numpy.array([1.0, numpy.nan, numpy.inf]), numpy.array([1.0, numpy.nan, numpy.inf])
-    assert kernel_main.difference(one, two, 1e-6) == (0.0, True)
-    assert not kernel_main.difference(numpy.array([1.0, 2.0]), numpy.array([1.0, 2.1]), 1e-3)[1]
-    assert not kernel_main.difference(numpy.array([numpy.nan]), numpy.array([1.0]), 1e-3)[1]
-    assert kernel_main.difference(numpy.array([3e-7]), numpy.array([1e-8]), 1e-6)[1]  # rounding of what is 0
-    assert not kernel_main.difference(numpy.array([3e-6]), numpy.array([1e-8]), 1e-6)[1]
+    assert kernel_main.difference(one, two, 1e-6, 0) == (0.0, True)
+    assert not kernel_main.difference(numpy.array([1.0, 2.0]), numpy.array([1.0, 2.1]), 1e-3, 1e-6)[1]
+    assert not kernel_main.difference(numpy.array([numpy.nan]), numpy.array([1.0]), 1e-3, 1e-6)[1]
+    assert kernel_main.difference(numpy.array([3e-7]), numpy.array([1e-8]), 1e-6, 1e-6)[
+        1
+    ]  # rounding of what is 0
+    assert not kernel_main.difference(numpy.array([3e-6]), numpy.array([1e-8]), 1e-6, 1e-6)[1]
 
 
 def test_command_line(tmp_path):

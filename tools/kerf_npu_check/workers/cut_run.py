@@ -15,7 +15,7 @@ class CutRun:
         self.constants = kernel["cut"] | kernel["blocks"][0]
         self.sizes: list[int] = list(kernel["sizes"].values())
         self.programs = _programs(kernel, self.constants)
-        self._tolerance = kernel["tolerance"]
+        self._tolerance, self._rounding = kernel["tolerance"], kernel.get("rounding", 0.0)
         if not Path(values_path).exists():
             raise FileNotFoundError(f"{values_path}, the expected values, does not exist")
         self._expected = np.load(values_path)
@@ -48,7 +48,7 @@ class CutRun:
                 f"the first at {stray[0]}"
             )
         got = numbers(buffer.data[at], buffer.dtype)
-        error, bad = compare(got, want, self._tolerance if buffer.dtype in FLOATS else 0)
+        error, bad = compare(got, want, self._tolerance if buffer.dtype in FLOATS else 0, self._rounding)
         if not bad.any():
             return error, ""
         first = int(np.flatnonzero(bad)[0])
@@ -58,8 +58,13 @@ class CutRun:
         )
 
 
-def compare(got: np.ndarray, want: np.ndarray, tolerance: float) -> tuple[float, np.ndarray]:
-    """The largest error in units of the largest finite expected value, and which elements are off."""
+def compare(
+    got: np.ndarray, want: np.ndarray, tolerance: float, rounding: float = 0.0
+) -> tuple[float, np.ndarray]:
+    """The largest error in units of the largest finite expected value, and which elements are off.
+
+    `rounding` is what sums that are 0 in truth may come to.
+    """
     if want.dtype.kind != "f":
         return 0.0, got != want
     finite = np.isfinite(want)
@@ -67,7 +72,7 @@ def compare(got: np.ndarray, want: np.ndarray, tolerance: float) -> tuple[float,
     equal = (got == want) | (np.isnan(got) & np.isnan(want))
     with np.errstate(invalid="ignore"):
         distance = np.where(equal, 0.0, np.abs(got - want))
-    bad = ~equal & ~(finite & (distance <= tolerance * scale))
+    bad = ~equal & ~(finite & (distance <= max(tolerance * scale, rounding)))
     largest = float(np.max(np.nan_to_num(distance, nan=math.inf, posinf=math.inf), initial=0.0))
     return (largest / scale if scale else largest), bad
 
