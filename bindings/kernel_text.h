@@ -1,5 +1,5 @@
 #pragma once
-// The verifier of kernel text, for kerf.tiles and tools that check saved kernels.
+// The verifier of kernel text, for tools and tests that check saved kernels.
 #include <nanobind/nanobind.h>
 
 namespace kerf::bindings {

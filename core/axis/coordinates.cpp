@@ -109,23 +109,16 @@ struct Weighed {
 
 std::vector<Weighed> accesses_of(const loop::Kernel& kernel, const Coordinates& coordinates) {
   std::vector<Weighed> result;
-  auto add = [&](loop::BufferId buffer, Expr index, const loop::Path& path, int times) {
-    if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
-    int64_t bytes = times * byte_size(kernel.buffers[buffer].dtype);
-    for (AxisId axis : loop::axes_of(path)) {
-      Expr extent = kernel.axes[axis].extent;
-      bytes *= extent.is_constant() ? std::max<int64_t>(extent.constant(), 1) : kUnknownExtent;
-    }
-    result.push_back({sym::substitute(index, coordinates.to_symbols), bytes});
-  };
-  loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path& path) {
-    if (const auto* define = std::get_if<loop::Define>(&stmt)) {
-      const loop::Value& value = kernel.values[define->value];
-      if (value.kind == loop::ValueKind::load) add(value.buffer, value.index, path, 1);
-    } else if (const auto* store = std::get_if<loop::Store>(&stmt)) {
-      add(store->buffer, store->index, path, 2);
-    }
-  });
+  loop::for_each_access(
+      kernel, [&](loop::BufferId buffer, Expr index, const loop::Path& path, bool is_store) {
+        if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
+        int64_t bytes = (is_store ? 2 : 1) * byte_size(kernel.buffers[buffer].dtype);
+        for (AxisId axis : loop::axes_of(path)) {
+          Expr extent = kernel.axes[axis].extent;
+          bytes *= extent.is_constant() ? std::max<int64_t>(extent.constant(), 1) : kUnknownExtent;
+        }
+        result.push_back({sym::substitute(index, coordinates.to_symbols), bytes});
+      });
   return result;
 }
 

@@ -34,6 +34,7 @@ using graph::Graph;
 using loop::Kernel;
 using loop::Program;
 
+// Texts must not depend on what a target is given later.
 sched::TileLimits limits_of(codegen::triton::Dialect dialect) {
   if (dialect == codegen::triton::Dialect::nvidia) return {};
   return {.elements = 8192,
@@ -128,16 +129,17 @@ template <codegen::triton::Dialect dialect>
 std::string print_triton(std::string_view text) {
   sym::Context context;
   std::string result;
-  auto add = [&](const Kernel& kernel, bool outer_is_parallel) {
-    auto emitted = codegen::triton::emit(
-        sched::tile_kernel(valid(kernel), limits_of(dialect), outer_is_parallel).parts, dialect);
+  auto add = [&](const Kernel& kernel) {
+    sched::TiledKernel tiled =
+        sched::tile_kernel(valid(kernel), limits_of(dialect), /*outer_is_parallel=*/false);
+    auto emitted = codegen::triton::emit(tiled.parts, dialect);
     result += emitted ? emitted->function : fmt::format("# {}: {}\n", kernel.name, emitted.reason());
   };
   Ir ir = parse(text, context);
-  if (auto* kernel = std::get_if<Kernel>(&ir)) add(*kernel, false);
+  if (auto* kernel = std::get_if<Kernel>(&ir)) add(*kernel);
   if (auto* program = std::get_if<Program>(&ir))
     for (auto& step : program->steps)
-      if (auto* launch = std::get_if<loop::Launch>(&step)) add(launch->kernel, false);
+      if (auto* launch = std::get_if<loop::Launch>(&step)) add(launch->kernel);
   return result;
 }
 
@@ -170,8 +172,6 @@ Program fuse(const Program& program) { return sched::fuse_kernels(program); }
 Program split_large_folds(const Program& program) { return sched::split_folds(program); }
 
 constexpr TextPass kPasses[] = {
-    {"triton_nvidia", "kernels as Triton functions", print_triton<codegen::triton::Dialect::nvidia>},
-    {"triton_ascend", "kernels as Triton-Ascend functions", print_triton<codegen::triton::Dialect::ascend>},
     // any IR
     {"roundtrip", "parse and print, valid or not", parse_and_print},
     {"verify", "check all invariants", verify_text},
@@ -202,6 +202,8 @@ constexpr TextPass kPasses[] = {
     // kernel, or each kernel of a program
     {"renumber", "canonical numbers", on_kernels<loop::renumber>},
     {"remove_dead_values", "drop what no store depends on", on_kernels<loop::remove_dead_values>},
+    {"triton_nvidia", "as Triton functions", print_triton<codegen::triton::Dialect::nvidia>},
+    {"triton_ascend", "as Triton-Ascend functions", print_triton<codegen::triton::Dialect::ascend>},
     {"canonical_text", "the text that identifies equal kernels", canonical},
 };
 

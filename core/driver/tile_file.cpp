@@ -139,7 +139,7 @@ std::string tile_file(const codegen::triton::KernelText& text, const TileKernel&
     head += target.dialect == Dialect::nvidia ? "from triton.language.extra import libdevice\n"
                                               : "from triton.language.extra.ascend import libdevice\n";
   for (const std::string& name : text.library)
-    head += "\n\n" + std::string(codegen::triton::library_function(name, target.dialect));
+    head += "\n\n" + std::string(codegen::triton::library_function(name));
   return head + "\n\n" + text.function + "\n\n" + dictionary(text, kernel, target, sizes);
 }
 

@@ -7,6 +7,7 @@
 //   rewrite_block(block, f)    bottom-up: f(statement, out) appends to `out` what takes the statement's place
 //   for_each_stmt(block, f)    every statement, outer first, to be changed in place
 //   rewrite_expressions(k, f)  every index expression of the kernel: axis extents, values, stores
+//   for_each_access(k, f)      f(buffer, index, path, is_store): every load and store, in program order
 //   uses_of(k, statement)      the values that one statement itself reads, its body excluded
 //
 // Walks must not change the tree they walk.
@@ -88,6 +89,18 @@ void rewrite_expressions(Kernel& kernel, Rewrite&& rewrite) {
     if (value.index.valid()) value.index = rewrite(value.index);
   for_each_stmt(kernel.body, [&](Stmt& stmt) {
     if (auto* store = std::get_if<Store>(&stmt)) store->index = rewrite(store->index);
+  });
+}
+
+template <std::invocable<BufferId, sym::Expr, const Path&, bool> Visit>
+void for_each_access(const Kernel& kernel, Visit&& visit) {
+  walk(kernel.body, [&](const Stmt& stmt, const Path& path) {
+    if (const auto* store = std::get_if<Store>(&stmt)) {
+      visit(store->buffer, store->index, path, true);
+    } else if (const auto* define = std::get_if<Define>(&stmt)) {
+      const Value& value = kernel.values[define->value];
+      if (value.kind == ValueKind::load) visit(value.buffer, value.index, path, false);
+    }
   });
 }
 

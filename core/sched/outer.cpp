@@ -26,21 +26,15 @@ std::vector<AxisId> outer_chain(const loop::Kernel& kernel) {
 std::vector<PlacedAccess> placed_accesses(const loop::Kernel& kernel) {
   std::vector<PlacedAccess> accesses;
   sym::Facts facts = loop::facts_of(kernel);
-  auto add = [&](loop::BufferId buffer, Expr index, const loop::Path& path, bool is_store) {
-    if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
-    std::vector<AxisId> axes = loop::axes_of(path);
-    int64_t bytes = byte_size(kernel.buffers[buffer].dtype);
-    for (AxisId axis : axes) bytes *= std::max<int64_t>(hinted(kernel.axes[axis].extent, facts), 1);
-    accesses.push_back({buffer, index, std::move(axes), bytes, is_store});
-  };
-  loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path& path) {
-    if (const auto* define = std::get_if<loop::Define>(&stmt)) {
-      const loop::Value& value = kernel.values[define->value];
-      if (value.kind == loop::ValueKind::load) add(value.buffer, value.index, path, false);
-    } else if (const auto* store = std::get_if<loop::Store>(&stmt)) {
-      add(store->buffer, store->index, path, true);
-    }
-  });
+  loop::for_each_access(kernel,
+                        [&](loop::BufferId buffer, Expr index, const loop::Path& path, bool is_store) {
+                          if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
+                          std::vector<AxisId> axes = loop::axes_of(path);
+                          int64_t bytes = byte_size(kernel.buffers[buffer].dtype);
+                          for (AxisId axis : axes)
+                            bytes *= std::max<int64_t>(hinted(kernel.axes[axis].extent, facts), 1);
+                          accesses.push_back({buffer, index, std::move(axes), bytes, is_store});
+                        });
   return accesses;
 }
 

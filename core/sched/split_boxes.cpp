@@ -21,17 +21,7 @@ using sym::Expr;
 
 namespace {
 
-bool is_comparison(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::eq:
-    case ScalarOp::ne:
-    case ScalarOp::lt:
-    case ScalarOp::le:
-    case ScalarOp::gt:
-    case ScalarOp::ge: return true;
-    default: return false;
-  }
-}
+bool is_comparison(ScalarOp op) { return ops::info(op).types == ops::Typing::comparison; }
 
 // An integer value that is an expression of axes.
 std::optional<Expr> index_of(const loop::Kernel& kernel, ValueId id) {

@@ -47,6 +47,8 @@ class Tiler {
     std::vector<bool> all(coordinates_.list.size());
     for (size_t c = 0; c < all.size(); ++c) all[c] = may_tile(c);
     order_ = axis::tile_order(kernel, coordinates_, all);
+    for (const PlacedAccess& access : placed_accesses(kernel))
+      accesses_.push_back(sym::simplify(sym::substitute(access.index, coordinates_.to_symbols), facts_));
   }
 
   struct Result {
@@ -97,38 +99,30 @@ class Tiler {
     int64_t row = 1;
     bool again = false, constant = true;
     for (size_t c : order_) {
-      const axis::Coordinate& coordinate = coordinates_.list[c];
-      if (coordinate.kind != CoordinateKind::inner) continue;
+      if (!is_inner(c)) continue;
       row *= pad(c, extent(c));
-      again = again || coordinate.axes.size() > 1 || has_rows();
+      again = again || coordinates_.list[c].axes.size() > 1 || has(CoordinateKind::row);
       constant = constant && is_constant(c);
     }
     if (!again || !constant || row > std::min(limits_.persistent_row, limits_.elements)) return;
     for (size_t c : order_)
-      if (coordinates_.list[c].kind == CoordinateKind::inner) take(c, pad(c, extent(c)));
+      if (is_inner(c)) take(c, pad(c, extent(c)));
   }
 
   bool is_inner(size_t c) const { return coordinates_.list[c].kind == CoordinateKind::inner; }
-  bool has_inner() const {
+  bool has(CoordinateKind kind) const {
     return std::any_of(coordinates_.list.begin(), coordinates_.list.end(),
-                       [](const axis::Coordinate& c) { return c.kind == CoordinateKind::inner; });
-  }
-  bool has_rows() const {
-    return std::any_of(coordinates_.list.begin(), coordinates_.list.end(),
-                       [](const axis::Coordinate& c) { return c.kind == CoordinateKind::row; });
+                       [kind](const axis::Coordinate& c) { return c.kind == kind; });
   }
 
   // Coordinates along which some access is contiguous: the last, and what transposed accesses run along.
   void assign_contiguous() {
     std::vector<size_t> along;
-    for (const PlacedAccess& access : placed_accesses(kernel_)) {
-      Expr index = sym::simplify(sym::substitute(access.index, coordinates_.to_symbols), facts_);
+    for (Expr index : accesses_)
       for (size_t c : order_) {
-        auto stride = axis::stride_over(index, coordinates_.symbol(kernel_, c));
-        bool runs = stride && stride->is_constant(1) && extent(c) > 1;
+        bool runs = runs_along(index, c) && extent(c) > 1;
         if (runs && std::find(along.begin(), along.end(), c) == along.end()) along.push_back(c);
       }
-    }
     const size_t last = order_.back();
     // A coordinate that runs along memory only inside a longer run of another access (a vector of row values) is no reason
     // for a square.
@@ -136,12 +130,10 @@ class Tiler {
                     return c != last && blocks_[c] == 0 && reads_across(c, last);
                   });
     bool folds_rows = false;
-    for (size_t c : order_)
-      folds_rows = folds_rows || (c != last && coordinates_.list[c].folded && blocks_[c] == 0);
+    for (size_t c : order_) folds_rows = folds_rows || (c != last && folds(c) && blocks_[c] == 0);
     int64_t most = budget_;
     if (square) most = kSquareSide;
-    if (folds_rows && coordinates_.list[last].kind != CoordinateKind::inner)
-      most = std::min(most, kColumnsAcross);
+    if (folds_rows && !is_inner(last)) most = std::min(most, kColumnsAcross);
     assign(last, most);
     if (!square) return;
     for (size_t c : along)
@@ -150,13 +142,14 @@ class Tiler {
 
   // Some access runs along c and strides over `last`.
   bool reads_across(size_t c, size_t last) const {
-    for (const PlacedAccess& access : placed_accesses(kernel_)) {
-      Expr index = sym::simplify(sym::substitute(access.index, coordinates_.to_symbols), facts_);
-      auto along = axis::stride_over(index, coordinates_.symbol(kernel_, c));
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](Expr index) {
       auto over = axis::stride_over(index, coordinates_.symbol(kernel_, last));
-      if (along && over && along->is_constant(1) && !over->is_constant(0)) return true;
-    }
-    return false;
+      return runs_along(index, c) && over && !over->is_constant(0);
+    });
+  }
+  bool runs_along(Expr index, size_t c) const {
+    auto stride = axis::stride_over(index, coordinates_.symbol(kernel_, c));
+    return stride && stride->is_constant(1);
   }
 
   void take(size_t c, int64_t block) {
@@ -167,7 +160,7 @@ class Tiler {
   // At most `most` of the coordinate, if it has no block yet: all of it, or a part that divides it, or where it is much longer
   // than the tile a part that overhangs at the end.
   void assign(size_t c, int64_t most) {
-    if (blocks_[c] > 0 || (!limits_.tile_rows && !is_inner(c) && has_inner())) return;
+    if (blocks_[c] > 0 || (!limits_.tile_rows && !is_inner(c) && has(CoordinateKind::inner))) return;
     most = std::min(most, budget_);
     if (folds(c)) most = std::min(most, limits_.folded);
     int64_t n = extent(c);
@@ -250,6 +243,7 @@ class Tiler {
   axis::Coordinates coordinates_;
   sym::Facts facts_;
   std::vector<AxisId> parallel_;
+  std::vector<Expr> accesses_;   // indices over coordinates
   std::vector<size_t> order_;    // of the coordinates that may be tiles
   std::vector<int64_t> blocks_;  // per coordinate; 0: none
   int64_t budget_;

@@ -75,9 +75,8 @@ void open_column(Emission& e, const loop::Store& store) {
         e.coordinates.list[e.dims[d].coordinate].kind == axis::CoordinateKind::inner)
       e.refuse(fmt::format("the sums of {} do not fit a tile", name));
   column.dims = place | column.rows;
-  DType dtype = e.kernel.buffers[store.buffer].dtype;
-  e.line(fmt::format("{} = tl.full({}, {}, {})", column.accumulator, e.shape(column.dims),
-                     literal_text(ops::identity(ops::ReduceOp::sum, dtype)), dtype_text(dtype)));
+  Scalar zero = ops::identity(ops::ReduceOp::sum, e.kernel.buffers[store.buffer].dtype);
+  e.line(fmt::format("{} = {}", column.accumulator, accumulator(e, column.dims, zero)));
   e.columns.emplace(store.buffer, std::move(column));
 }
 
@@ -93,13 +92,10 @@ void add_to_column(Emission& e, const loop::Store& store) {
 void close_column(Emission& e, const loop::Store& store) {
   const Emission::Column column = e.columns.at(store.buffer);
   e.columns.erase(store.buffer);
-  const loop::Buffer& buffer = e.kernel.buffers[store.buffer];
-  Tile index = index_text(e, store.index);
-  std::string sum = e.define(
-      "sum", folded(e, ops::ReduceOp::sum, {column.accumulator, column.dims}, buffer.dtype, column.rows));
-  std::string mask = e.mask(index.dims);
-  e.line(fmt::format("tl.store({}_ptr + ({}), {}{})", buffer.name, index.text, sum,
-                     mask.empty() ? "" : ", mask=" + mask));
+  DType dtype = e.kernel.buffers[store.buffer].dtype;
+  Tile rows{column.accumulator, column.dims};
+  std::string sum = e.define("sum", folded(e, ops::ReduceOp::sum, rows, dtype, column.rows));
+  store_tile(e, store, {sum, column.dims & ~column.rows});
 }
 
 }  // namespace kerf::codegen::triton

@@ -105,8 +105,8 @@ std::string Emission::expanded(size_t dim, const std::string& range) const {
 }
 
 void Emission::need(const std::string& function) {
-  for (const std::string& other : library_needs(function)) need(other);
-  if (library_function(function, dialect).find("libdevice.") != std::string_view::npos) uses_libdevice = true;
+  if (std::string_view other = library_needs(function); !other.empty()) need(std::string(other));
+  if (library_function(function).find("libdevice.") != std::string_view::npos) uses_libdevice = true;
   if (std::find(library.begin(), library.end(), function) == library.end()) library.push_back(function);
 }
 

@@ -96,6 +96,8 @@ Tile index_text(Emission& e, sym::Expr index);
 // memory.cpp
 void emit_load(Emission& e, loop::ValueId id);
 void emit_store(Emission& e, const loop::Store& store);
+// The line that stores a tile, masked where it overhangs.
+void store_tile(Emission& e, const loop::Store& store, const Tile& value);
 
 // scalar.cpp
 Tile emit_apply(Emission& e, const loop::Value& value);
@@ -106,6 +108,8 @@ void emit_reduce(Emission& e, const loop::Reduce& reduce);
 std::string folded(Emission& e, ops::ReduceOp op, const Tile& tile, DType dtype, Dims over);
 // A name for the tile spread over `dims`, with the identity outside the domain along `masked`.
 Tile masked_by_identity(Emission& e, const Tile& tile, Dims dims, Dims masked, const Scalar& identity);
+// An accumulator's start; bools are counted as integers.
+std::string accumulator(Emission& e, Dims dims, const Scalar& identity);
 // One step of a fold.
 std::string combined(ops::ReduceOp op, DType dtype, const std::string& a, const std::string& b);
 

@@ -37,26 +37,18 @@ std::string along(Emission& e, ReduceOp op, DType dtype, const std::string& tile
     e.need(function);
     return fmt::format("tl.reduce({}, {}, {})", tile, dim, function);
   };
-  // Triton's max and min pass over NaN on NVIDIA; the vector unit's do not.
-  bool keeps_nan = e.dialect == Dialect::ascend || !is_floating(dtype);
+  // Triton's max and min pass over NaN on NVIDIA. Ascend has no other fold that is a vector operation; whether its own keep
+  // NaN is not known here.
+  bool is_plain = e.dialect == Dialect::ascend || !is_floating(dtype);
   switch (op) {
     case ReduceOp::sum: return call("sum");
-    case ReduceOp::max: return keeps_nan ? call("max") : with("kerf_max");
-    case ReduceOp::min: return keeps_nan ? call("min") : with("kerf_min");
+    case ReduceOp::max: return is_plain ? call("max") : with("kerf_max");
+    case ReduceOp::min: return is_plain ? call("min") : with("kerf_min");
     case ReduceOp::any: return call("max");
     case ReduceOp::all: return call("min");
     case ReduceOp::prod: return with("kerf_product");
     default: UNREACHABLE("fold {} has an index", ops::to_text(op));
   }
-}
-
-// An accumulator's start.
-std::string full(Emission& e, Dims dims, const Scalar& value) {
-  DType dtype = value.dtype == DType::b1 ? DType::i32 : value.dtype;
-  std::string text = value.dtype == DType::b1    ? fmt::format("{}", value.i)
-                     : value.dtype == DType::f64 ? literal_text(Scalar::of(DType::f32, value.f))
-                                                 : literal_text(value);
-  return fmt::format("tl.full({}, {}, {})", e.shape(dims), text, dtype_text(dtype));
 }
 
 struct Part {
@@ -98,7 +90,7 @@ class Fold {
     std::vector<std::string> starts;
     std::string margin(e_.indent * 4, ' ');
     for (Part& part : parts_) {
-      starts.push_back(margin + part.accumulator + " = " + full(e_, part.dims, part.identity));
+      starts.push_back(margin + part.accumulator + " = " + accumulator(e_, part.dims, part.identity));
       if (!part.index.empty())
         starts.push_back(margin + fmt::format("{} = tl.full({}, {}, tl.int32)", part.index,
                                               e_.shape(part.dims), kNoIndex));
@@ -210,6 +202,14 @@ Tile masked_by_identity(Emission& e, const Tile& tile, Dims dims, Dims masked, c
                      fmt::format("tl.full({}, {}, {})", e.shape(dims), value, dtype_text(identity.dtype))),
             dims};
   return {e.define("spread", fmt::format("tl.broadcast_to({}, {})", value, e.shape(dims))), dims};
+}
+
+std::string accumulator(Emission& e, Dims dims, const Scalar& identity) {
+  DType dtype = identity.dtype == DType::b1 ? DType::i32 : identity.dtype;
+  std::string text = identity.dtype == DType::b1    ? fmt::format("{}", identity.i)
+                     : identity.dtype == DType::f64 ? literal_text(Scalar::of(DType::f32, identity.f))
+                                                    : literal_text(identity);
+  return fmt::format("tl.full({}, {}, {})", e.shape(dims), text, dtype_text(dtype));
 }
 
 std::string combined(ReduceOp op, DType dtype, const std::string& a, const std::string& b) {

@@ -12,7 +12,6 @@ struct Row {
   std::string_view name;
   std::string_view needs;
   std::string_view text;
-  std::string_view ascend = text;
 };
 
 // log1p, expm1 by W. Kahan's correction: the rounding of 1 + x, or of exp(x), cancels in the quotient. The device's own forms
@@ -104,14 +103,8 @@ const Row& row(std::string_view name) {
 
 }  // namespace
 
-std::string_view library_function(std::string_view name, Dialect dialect) {
-  return dialect == Dialect::ascend ? row(name).ascend : row(name).text;
-}
+std::string_view library_function(std::string_view name) { return row(name).text; }
 
-std::vector<std::string> library_needs(std::string_view name) {
-  std::string_view needs = row(name).needs;
-  if (needs.empty()) return {};
-  return {std::string(needs)};
-}
+std::string_view library_needs(std::string_view name) { return row(name).needs; }
 
 }  // namespace kerf::codegen::triton

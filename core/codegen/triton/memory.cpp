@@ -70,7 +70,11 @@ void emit_store(Emission& e, const loop::Store& store) {
   if (is_column_store(e, store)) return add_to_column(e, store);
   const Tile& value = e.values[store.value];
   e.known[{store.buffer, over_coordinates(e, store.index).node()}] = value;
-  if (buffer.mode == BufferMode::local) return;
+  if (buffer.mode != BufferMode::local) store_tile(e, store, value);
+}
+
+void store_tile(Emission& e, const loop::Store& store, const Tile& value) {
+  const loop::Buffer& buffer = e.kernel.buffers[store.buffer];
   Tile index = index_text(e, store.index);
   if (value.dims & ~index.dims)
     return e.refuse(fmt::format("several values of a tile go to one element of {}", buffer.name));

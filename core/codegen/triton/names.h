@@ -11,11 +11,12 @@ namespace kerf::codegen::triton {
 
 class Names {
  public:
+  // What Python, Triton and the emitter use themselves.
   Names()
-      : used_{"tl",    "triton", "libdevice", "tile",   "and",    "or",     "not",  "if",   "in",
-              "is",    "for",    "while",     "def",    "return", "lambda", "from", "as",   "def",
-              "del",   "pass",   "with",      "try",    "min",    "max",    "None", "True", "False",
-              "range", "float",  "global",    "import", "class",  "else",   "elif"} {}
+      : used_{"tl",    "triton", "libdevice", "tile",   "and",    "or",   "not",  "if",    "in",
+              "is",    "for",    "def",       "return", "lambda", "from", "as",   "while", "del",
+              "pass",  "with",   "try",       "min",    "max",    "None", "True", "False", "range",
+              "float", "global", "import",    "class",  "else",   "elif"} {}
 
   std::string give(std::string_view wish) {
     std::string name(wish);

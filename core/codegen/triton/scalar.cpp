@@ -58,29 +58,24 @@ void need_library(Emission& e, std::string_view form) {
   if (form.find("libdevice.") != std::string_view::npos) e.uses_libdevice = true;
 }
 
-bool is_comparison(ScalarOp op) {
-  return op == ScalarOp::eq || op == ScalarOp::ne || op == ScalarOp::lt || op == ScalarOp::le ||
-         op == ScalarOp::gt || op == ScalarOp::ge;
-}
-
 // On Ascend 64-bit integers run lane by lane. Indices have 32 bits there; what they are compared with is a scalar, brought
 // into the same range (no index is at its ends), or has 32 bits too.
 void narrow_operands(Emission& e, const loop::Value& value, std::vector<Tile>& x) {
+  bool compares = ops::info(value.op).types == ops::Typing::comparison;
+  bool computes = !compares && value.op != ScalarOp::where && value.op != ScalarOp::cast;
   bool any_narrow = std::any_of(x.begin(), x.end(), [](const Tile& tile) { return tile.is_narrow; });
+  auto refuse = [&] { e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op))); };
+  if (any_narrow && computes) refuse();
   for (size_t i = 0; i < x.size(); ++i) {
     if (e.kernel.values[value.operands[i]].dtype != DType::i64 || x[i].is_narrow || x[i].literal) continue;
-    if (x[i].dims) {
-      e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op)));
-    } else if (any_narrow && is_comparison(value.op)) {
+    if (x[i].dims || computes) {
+      refuse();
+    } else if (any_narrow && compares) {
       x[i].text = e.define(
           "label",
           fmt::format("tl.minimum(tl.maximum({}, -2147483648), 2147483647).to(tl.int32)", x[i].text));
-    } else if (!is_comparison(value.op) && value.op != ScalarOp::where && value.op != ScalarOp::cast) {
-      e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op)));
     }
   }
-  bool grows = !is_comparison(value.op) && value.op != ScalarOp::where && value.op != ScalarOp::cast;
-  if (any_narrow && grows) e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op)));
 }
 
 }  // namespace

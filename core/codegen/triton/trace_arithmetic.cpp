@@ -133,16 +133,24 @@ void Tracer::set_index(Value& result, std::string_view operation, const Value& a
     result.form = not_affine();
 }
 
-Object Tracer::binary(std::string_view operation, const Object& a, const Object& b, int line) {
+std::optional<Value> Tracer::of_two(std::string_view operation, const Object& a, const Object& b, int line) {
   if (!a.is_value() || !b.is_value()) {
     bool is_known = a.kind != Object::Kind::unknown && b.kind != Object::Kind::unknown;
-    return is_known ? fail(line, "unknown", fmt::format("{} is of numbers", operation)) : Object{};
+    if (is_known) fail(line, "unknown", fmt::format("{} is of numbers", operation));
+    return std::nullopt;
   }
+  Value result = derived(operation, line, {a.value, b.value});
+  result.dims = at(a).dims;
+  if (!broadcast(result.dims, at(b), line)) return std::nullopt;
+  return result;
+}
+
+Object Tracer::binary(std::string_view operation, const Object& a, const Object& b, int line) {
+  std::optional<Value> of_both = of_two(operation, a, b, line);
+  if (!of_both) return {};
+  Value& result = *of_both;
   const Value left = at(a);
   const Value right = at(b);
-  Value result = derived(operation, line, {a.value, b.value});
-  result.dims = left.dims;
-  if (!broadcast(result.dims, right, line)) return {};
   if (left.is_pointer || right.is_pointer) {
     const Value& pointer = left.is_pointer ? left : right;
     bool is_offset = operation == "+" && left.is_pointer != right.is_pointer;
@@ -166,16 +174,12 @@ Object Tracer::compare(std::string_view operation, const Object& a, const Object
     bool is_none = a.kind == Object::Kind::none;
     return a.kind == Object::Kind::unknown ? Object{} : integer(is_none == (operation == "is") ? 1 : 0, line);
   }
-  if (!a.is_value() || !b.is_value()) {
-    bool is_known = a.kind != Object::Kind::unknown && b.kind != Object::Kind::unknown;
-    return is_known ? fail(line, "unknown", fmt::format("{} is of numbers", operation)) : Object{};
-  }
+  std::optional<Value> of_both = of_two(operation, a, b, line);
+  if (!of_both) return {};
+  Value& result = *of_both;
   const Value left = at(a);
   const Value right = at(b);
-  Value result = derived(operation, line, {a.value, b.value});
   result.dtype = DType::b1;
-  result.dims = left.dims;
-  if (!broadcast(result.dims, right, line)) return {};
   result.range = {0, 1};
   bool are_integers = !is_floating(left.dtype) && !is_floating(right.dtype);
   std::optional<bool> known = are_integers ? decide(operation, left.range, right.range) : std::nullopt;

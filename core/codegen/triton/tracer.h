@@ -63,6 +63,8 @@ class Tracer {
   Object call_helper(const Function& function, const Arguments& arguments, int line);
 
   // arithmetic (trace_arithmetic.cpp)
+  // What an operation of two numbers gives, without its type; nothing after a violation.
+  std::optional<Value> of_two(std::string_view operation, const Object& a, const Object& b, int line);
   Object binary(std::string_view operation, const Object& a, const Object& b, int line);
   Object compare(std::string_view operation, const Object& a, const Object& b, int line);
   Object unary(std::string_view operation, const Object& a, int line);
