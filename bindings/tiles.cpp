@@ -37,8 +37,7 @@ void bind_tiles(nb::module_& module) {
       .def_ro("accesses", &TileKernel::accesses)
       .def_ro("blocks", &TileKernel::blocks)
       .def_ro("text", &TileKernel::text)
-      .def_ro("parts", &TileKernel::parts)
-      .def_ro("unique", &TileKernel::unique);
+      .def_ro("parts", &TileKernel::parts);
   nb::class_<Refused>(module, "RefusedKernel", "What the target has no code for.")
       .def_ro("sources", &Refused::sources)
       .def_ro("kernel", &Refused::kernel)
@@ -47,7 +46,6 @@ void bind_tiles(nb::module_& module) {
       .def_ro("kernels", &TileCompilation::kernels)
       .def_ro("externs", &TileCompilation::externs)
       .def_ro("refused", &TileCompilation::refused)
-      .def_ro("program_text", &TileCompilation::program_text)
       .def_ro("seconds", &TileCompilation::seconds);
   module.def(
       "compile_tiles",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -19,7 +20,6 @@
 #include "loop/interp.h"
 #include "loop/parse.h"
 #include "loop/print.h"
-#include "loop/renumber.h"
 #include "loop/walk.h"
 #include "sched/profit.h"
 #include "sym/eval.h"
@@ -36,6 +36,12 @@ namespace {
 
 struct Emitted {
   std::vector<loop::Kernel> parts;  // with tiles
+  KernelText text;
+};
+
+// A kernel at the blocks that were chosen for it.
+struct Chosen {
+  TileKernel kernel;
   KernelText text;
 };
 
@@ -64,20 +70,38 @@ class TileCompiler {
  public:
   TileCompiler(const TileTarget& target, const SizeHints& hints) : target_(target), hints_(hints) {}
 
-  bool accepts(const loop::Kernel& kernel) const {
+  // Of merged kernels: their outer loops are parallel.
+  bool accepts(const loop::Kernel& kernel) {
     if (target_.most_reads) {
       int reads = 0;
-      loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path&) {
-        const auto* define = std::get_if<loop::Define>(&stmt);
-        reads += define && kernel.values[define->value].kind == loop::ValueKind::load;
-      });
+      loop::for_each_access(kernel,
+                            [&](BufferId, Expr, const loop::Path&, bool is_store) { reads += !is_store; });
       if (reads > target_.most_reads) return false;
     }
-    return bool(compile(loop::Launch{kernel, {}, true, {}}, {}));
+    return bool(chosen(kernel, /*outer_is_parallel=*/true));
+  }
+
+  Result<TileKernel> compile(const loop::Launch& launch, KernelRecord record) {
+    const Result<Chosen>& found = chosen(launch.kernel, launch.outer_is_parallel);
+    if (!found) return Unsupported{found.reason()};
+    TileKernel result = (*found).kernel;
+    result.record = std::move(record);
+    result.text = file(result, (*found).text, launch.kernel);
+    return result;
+  }
+
+ private:
+  // Merged kernels are asked for twice: whether there is code, and for it.
+  const Result<Chosen>& chosen(const loop::Kernel& kernel, bool outer_is_parallel) {
+    std::string key = (outer_is_parallel ? "parallel " : "") + loop::to_text(kernel);
+    auto known = chosen_.find(key);
+    if (known == chosen_.end())
+      known = chosen_.emplace(std::move(key), choose(kernel, outer_is_parallel)).first;
+    return known->second;
   }
 
   // At the largest tiles that fit, with smaller ones as further choices; or why there is no text.
-  Result<TileKernel> compile(const loop::Launch& launch, const KernelRecord& record) const {
+  Result<Chosen> choose(const loop::Kernel& of, bool outer_is_parallel) const {
     std::string reason;
     // Rows on chip, and where they do not fit, walked; several at a time, and where that has no code (labels that only a
     // scalar may be), one by one.
@@ -85,46 +109,40 @@ class TileCompiler {
                                   {target_.limits.persistent_row, false},
                                   {int64_t{0}, true},
                                   {int64_t{0}, false}}) {
-      std::optional<TileKernel> first;
-      std::string body;
-      KernelText text;
+      std::optional<Chosen> first;
       for (int64_t elements : kElements) {
         if (elements > target_.limits.elements) continue;
         sched::TileLimits limits = target_.limits;
         limits.elements = elements;
         limits.persistent_row = row;
         limits.tile_rows = tile_rows;
-        limits.alignment = target_.alignment_bytes / smallest_bytes(launch.kernel);
-        Result<Emitted> emitted = emit(launch, limits);
+        limits.alignment = target_.alignment_bytes / smallest_bytes(of);
+        Result<Emitted> emitted = emit(of, limits, outer_is_parallel);
         if (!emitted) {
           if (reason.empty()) reason = emitted.reason();
           continue;
         }
         Blocks blocks = blocks_of(emitted->text);
         if (first) {
-          if (emitted->text.body == body && is_smaller(blocks, first->blocks.back()))
-            first->blocks.push_back(std::move(blocks));
+          if (emitted->text.body == first->text.body && is_smaller(blocks, first->kernel.blocks.back()))
+            first->kernel.blocks.push_back(std::move(blocks));
           continue;
         }
-        TileKernel kernel = describe(launch, record, *emitted, std::move(blocks));
+        TileKernel kernel = describe(of, *emitted, std::move(blocks));
         if (!fits(kernel, emitted->parts)) {
           reason = fmt::format("its tiles take more than {} bytes", target_.on_chip_bytes);
           continue;
         }
-        body = emitted->text.body;
-        first = std::move(kernel);
-        text = std::move(emitted->text);
+        first = Chosen{std::move(kernel), std::move(emitted->text)};
       }
-      if (!first) continue;
-      first->text = file(*first, text, launch.kernel);
-      return std::move(*first);
+      if (first) return std::move(*first);
     }
     return Unsupported{reason};
   }
 
- private:
-  Result<Emitted> emit(const loop::Launch& launch, const sched::TileLimits& limits) const {
-    sched::TiledKernel tiled = sched::tile_kernel(launch.kernel, limits, launch.outer_is_parallel);
+  Result<Emitted> emit(const loop::Kernel& kernel, const sched::TileLimits& limits,
+                       bool outer_is_parallel) const {
+    sched::TiledKernel tiled = sched::tile_kernel(kernel, limits, outer_is_parallel);
     if (!tiled.fits)
       return Unsupported{fmt::format("its rows do not fit a tile of {} elements", limits.elements)};
     Result<KernelText> text = codegen::triton::emit(tiled.parts, target_.dialect);
@@ -167,7 +185,7 @@ class TileCompiler {
     if (order.empty()) return 0;
     std::set<std::pair<BufferId, const sym::Node*>> seen;
     int64_t bytes = 0;
-    auto add = [&](BufferId buffer, Expr index) {
+    loop::for_each_access(kernel, [&](BufferId buffer, Expr index, const loop::Path&, bool) {
       if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
       Expr place = sym::substitute(index, coordinates.to_symbols);
       auto stride = axis::stride_over(place, coordinates.symbol(kernel, order.back()));
@@ -179,12 +197,6 @@ class TileCompiler {
         if (sym::mentions(place, coordinates.symbol(kernel, c)))
           elements *= kernel.axes[coordinates.list[c].axes.front()].lanes;
       bytes += kRowBytes * elements;
-    };
-    loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path&) {
-      if (const auto* store = std::get_if<loop::Store>(&stmt)) add(store->buffer, store->index);
-      const auto* define = std::get_if<loop::Define>(&stmt);
-      if (define && kernel.values[define->value].kind == loop::ValueKind::load)
-        add(kernel.values[define->value].buffer, kernel.values[define->value].index);
     });
     return bytes;
   }
@@ -197,20 +209,19 @@ class TileCompiler {
     return tile_file(text, kernel, target_, sizes);
   }
 
-  TileKernel describe(const loop::Launch& launch, const KernelRecord& record, const Emitted& emitted,
-                      Blocks blocks) const {
+  // Without its record but for the name.
+  TileKernel describe(const loop::Kernel& kernel, const Emitted& emitted, Blocks blocks) const {
     TileKernel result;
-    result.record = record;
-    result.record.name = launch.kernel.name;
+    result.record.name = kernel.name;
     result.blocks.push_back(std::move(blocks));
-    result.axes = describe_axes(launch.kernel, nullptr);
+    result.axes = describe_axes(kernel, nullptr);
     for (size_t i = 0; i < emitted.parts.size(); ++i) {
       result.parts.push_back(
           {loop::to_text(emitted.parts[i]), describe_axes(emitted.parts[i], &emitted.text.parts[i])});
       describe_accesses(emitted.parts[i], result);
     }
-    describe_buffers(launch.kernel, emitted.parts, result);
-    result.text = file(result, emitted.text, launch.kernel);
+    describe_buffers(kernel, emitted.parts, result);
+    result.text = file(result, emitted.text, kernel);
     return result;
   }
 
@@ -253,7 +264,7 @@ class TileCompiler {
       named.push_back(
           {axes.back().symbol, kernel.context->symbol(coordinates.list[c].name, sym::SymbolKind::axis)});
     }
-    auto add = [&](BufferId buffer, Expr index, bool is_store) {
+    loop::for_each_access(kernel, [&](BufferId buffer, Expr index, const loop::Path&, bool is_store) {
       if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
       Expr place = sym::simplify(sym::substitute(index, coordinates.to_symbols), facts);
       AccessRecord record{kernel.buffers[buffer].name, is_store, sym::to_text(sym::substitute(place, named)),
@@ -264,12 +275,6 @@ class TileCompiler {
                    other.index == record.index;
           });
       if (!known) result.accesses.push_back(std::move(record));
-    };
-    loop::walk(kernel.body, [&](const loop::Stmt& stmt, const loop::Path&) {
-      if (const auto* store = std::get_if<loop::Store>(&stmt)) add(store->buffer, store->index, true);
-      const auto* define = std::get_if<loop::Define>(&stmt);
-      if (define && kernel.values[define->value].kind == loop::ValueKind::load)
-        add(kernel.values[define->value].buffer, kernel.values[define->value].index, false);
     });
   }
 
@@ -291,25 +296,21 @@ class TileCompiler {
       auto [found, fresh] = below.emplace(index.buffer, limit);
       if (!fresh) found->second = std::min(found->second, limit);
     }
+    // Elements up to the last that is reached at cut extents; everything where that is not known.
+    IdVector<BufferId, int64_t> reached(kernel.buffers.size(), 0);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      sym::Facts facts = loop::facts_of(cut_kernel(parts[i], result.parts[i].axes));
+      loop::for_each_access(parts[i], [&](BufferId buffer, Expr index, const loop::Path&, bool) {
+        std::optional<int64_t> last = sym::range_of(index, facts).hi;
+        reached[buffer] = std::max(reached[buffer], last ? *last + 1 : std::numeric_limits<int64_t>::max());
+      });
+    }
     for (BufferId id(0); id < kernel.buffers.end_id(); ++id.index) {
       const loop::Buffer& buffer = kernel.buffers[id];
       if (buffer.mode == loop::BufferMode::local) continue;
-      int64_t elements = sym::evaluate(loop::element_count(kernel, id), size).value_or(0), reached = 0;
-      for (size_t i = 0; i < parts.size(); ++i) {
-        sym::Facts facts = loop::facts_of(cut_kernel(parts[i], result.parts[i].axes));
-        loop::walk(parts[i].body, [&](const loop::Stmt& stmt, const loop::Path&) {
-          const auto* define = std::get_if<loop::Define>(&stmt);
-          const auto* store = std::get_if<loop::Store>(&stmt);
-          Expr index;
-          if (store && store->buffer == id) index = store->index;
-          if (define && parts[i].values[define->value].kind == loop::ValueKind::load &&
-              parts[i].values[define->value].buffer == id)
-            index = parts[i].values[define->value].index;
-          if (index.valid())
-            reached = std::max(reached, sym::range_of(index, facts).hi.value_or(elements - 1) + 1);
-        });
-      }
-      BufferRecord record{buffer.name, buffer.dtype, elements, std::min(reached, elements), buffer.mode, {}};
+      int64_t elements = sym::evaluate(loop::element_count(kernel, id), size).value_or(0);
+      BufferRecord record{buffer.name, buffer.dtype, elements, std::min(reached[id], elements), buffer.mode,
+                          {}};
       if (auto found = below.find(id); found != below.end()) record.below = found->second;
       result.buffers.push_back(std::move(record));
     }
@@ -317,6 +318,7 @@ class TileCompiler {
 
   const TileTarget& target_;
   const SizeHints& hints_;
+  std::map<std::string, Result<Chosen>> chosen_;
 };
 
 }  // namespace
@@ -331,20 +333,16 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
   TileCompilation result;
   StepRecords records = describe_steps(program, hints);
   result.externs = std::move(records.externs);
-  result.program_text = loop::to_text(program);
-  std::map<std::string, size_t> first;
   size_t next = 0;
   stages.run("codegen", "emit", [&] {
     for (const auto& step : program.steps) {
       const auto* launch = std::get_if<loop::Launch>(&step);
       if (!launch) continue;
-      Result<TileKernel> kernel = compiler.compile(*launch, records.kernels[next++]);
+      Result<TileKernel> kernel = compiler.compile(*launch, std::move(records.kernels[next++]));
       if (!kernel) {
         result.refused.push_back({launch->kernel.sources, launch->kernel.name, kernel.reason()});
         continue;
       }
-      size_t position = result.kernels.size();
-      kernel->unique = first.emplace(loop::canonical_text(launch->kernel), position).first->second;
       result.kernels.push_back(std::move(*kernel));
     }
     return true;

@@ -56,7 +56,6 @@ struct TileKernel {
   std::vector<BufferRecord> buffers;  // that are not local, in the order of parameters
   std::vector<Blocks> blocks;         // choices, in decreasing size
   std::string text;                   // the file, without the part that checks it
-  size_t unique = 0;                  // the first kernel of the same text, or itself
 };
 
 struct Refused {
@@ -69,7 +68,6 @@ struct TileCompilation {
   std::vector<TileKernel> kernels;  // in program order
   std::vector<ExternRecord> externs;
   std::vector<Refused> refused;
-  std::string program_text;  // fused
   std::vector<std::pair<std::string, double>> seconds;
 };
 
