@@ -12,6 +12,7 @@
 #include "axis/linear.h"
 #include "base/error.h"
 #include "codegen/triton/buffer_bytes.h"
+#include "codegen/triton/check_text.h"
 #include "codegen/triton/emit.h"
 #include "codegen/triton/parse_text.h"
 #include "driver/pipeline.h"
@@ -21,6 +22,7 @@
 #include "loop/parse.h"
 #include "loop/print.h"
 #include "loop/walk.h"
+#include "sched/outer.h"
 #include "sched/profit.h"
 #include "sym/eval.h"
 #include "sym/simplify.h"
@@ -133,6 +135,10 @@ class TileCompiler {
           reason = fmt::format("its tiles take more than {} bytes", target_.on_chip_bytes);
           continue;
         }
+        if (std::string broken = broken_rule(kernel); !broken.empty()) {
+          reason = std::move(broken);
+          continue;
+        }
         first = Chosen{std::move(kernel), std::move(emitted->text)};
       }
       if (first) return std::move(*first);
@@ -148,6 +154,13 @@ class TileCompiler {
     Result<KernelText> text = codegen::triton::emit(tiled.parts, target_.dialect);
     if (!text) return Unsupported{text.reason()};
     return Emitted{std::move(tiled.parts), std::move(*text)};
+  }
+
+  // The rule that a text breaks: what cannot be said within the rules is no kernel.
+  std::string broken_rule(const TileKernel& kernel) const {
+    if (target_.dialect != codegen::triton::Dialect::ascend) return {};
+    std::vector<triton::Violation> violations = triton::check_text(kernel.text, target_.name);
+    return violations.empty() ? "" : fmt::format("{}: {}", violations[0].rule, violations[0].message);
   }
 
   static int64_t smallest_bytes(const loop::Kernel& kernel) {
@@ -321,6 +334,13 @@ class TileCompiler {
   std::map<std::string, Result<Chosen>> chosen_;
 };
 
+// Nothing is to be done: a grid of no programs is an error there.
+bool is_empty(const loop::Kernel& kernel) {
+  return std::ranges::any_of(sched::outer_chain(kernel), [&](loop::AxisId axis) {
+    return kernel.axes[axis].extent.is_constant(0);
+  });
+}
+
 }  // namespace
 
 TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& target, const SizeHints& hints) {
@@ -338,7 +358,9 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
     for (const auto& step : program.steps) {
       const auto* launch = std::get_if<loop::Launch>(&step);
       if (!launch) continue;
-      Result<TileKernel> kernel = compiler.compile(*launch, std::move(records.kernels[next++]));
+      KernelRecord& record = records.kernels[next++];
+      if (is_empty(launch->kernel)) continue;
+      Result<TileKernel> kernel = compiler.compile(*launch, std::move(record));
       if (!kernel) {
         result.refused.push_back({launch->kernel.sources, launch->kernel.name, kernel.reason()});
         continue;

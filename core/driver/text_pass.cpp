@@ -42,7 +42,8 @@ sched::TileLimits limits_of(codegen::triton::Dialect dialect) {
           .powers_of_two = false,
           .alignment = 8,
           .programs = 40,
-          .masked_reads = false};
+          .masked_reads = false,
+          .backwards = false};
 }
 
 // --- any of the IRs, told apart by the first word of the text

@@ -20,6 +20,7 @@ TileTarget find_tile_target(std::string_view name) {
                              .powers_of_two = false,
                              .programs = npu.vector_cores,
                              .masked_reads = false,
+                             .backwards = false,
                              .doubles = false};
     return {std::string(name), Dialect::ascend, limits,        npu.vector_cores,
             npu.buffer_bytes,  npu.alignment,   npu.most_reads};

@@ -49,6 +49,9 @@ class Tiler {
     order_ = axis::tile_order(kernel, coordinates_, all);
     for (const PlacedAccess& access : placed_accesses(kernel))
       accesses_.push_back(sym::simplify(sym::substitute(access.index, coordinates_.to_symbols), facts_));
+    // What runs along memory cannot be walked index by index: it stays, and has no text.
+    if (!limits.backwards && !order_.empty())
+      std::erase_if(order_, [&, last = order_.back()](size_t c) { return c != last && runs_backwards(c); });
   }
 
   struct Result {
@@ -76,6 +79,12 @@ class Tiler {
 
  private:
   int64_t extent(size_t c) const { return std::max<int64_t>(hinted(coordinates_.list[c].extent, facts_), 1); }
+  bool runs_backwards(size_t c) const {
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](Expr index) {
+      auto stride = axis::stride_over(index, coordinates_.symbol(kernel_, c));
+      return stride && sym::range_of(*stride, facts_).hi.value_or(0) < 0;
+    });
+  }
   bool is_constant(size_t c) const { return coordinates_.list[c].extent.is_constant(); }
   int rank() const {
     return static_cast<int>(std::count_if(blocks_.begin(), blocks_.end(), [](int64_t b) { return b > 1; }));

@@ -23,6 +23,7 @@ struct TileLimits {
   int64_t programs = 128;         // tiles wanted at least, where that is possible with tiles worth a program
   bool tile_rows = true;          // else rows with inner axes are walked one by one
   bool masked_reads = true;       // else reads under masks, and wrapped indices, become parts (split_boxes)
+  bool backwards = true;          // else no dimension of a tile is read or written backwards, as a flip does
   bool doubles = true;            // else what is computed in f64 between narrower buffers is computed in f32
 };
 

@@ -1,4 +1,5 @@
 // Loads and stores.
+#include "axis/linear.h"
 #include "codegen/triton/emission.h"
 #include "sym/text.h"
 
@@ -29,6 +30,17 @@ Tile where(Emission& e, const loop::Value& value, const Tile& known) {
           wanted.dims | known.dims | elsewhere.dims};
 }
 
+// The front end for Ascend walks such tiles element by element.
+void refuse_backwards(Emission& e, const loop::Buffer& buffer, sym::Expr place) {
+  if (e.dialect != Dialect::ascend) return;
+  for (size_t c = 0; c < e.coordinates.list.size(); ++c) {
+    if (!e.dim_of[c]) continue;
+    auto stride = axis::stride_over(place, e.coordinates.symbol(e.kernel, c));
+    if (stride && sym::range_of(*stride, e.facts).hi.value_or(0) < 0)
+      e.refuse(fmt::format("{} is walked backwards along {}", buffer.name, e.coordinates.list[c].name));
+  }
+}
+
 }  // namespace
 
 void emit_load(Emission& e, loop::ValueId id) {
@@ -43,6 +55,7 @@ void emit_load(Emission& e, loop::ValueId id) {
   if (buffer.mode == BufferMode::local || buffer.mode == BufferMode::out)
     return e.refuse(
         fmt::format("{}[{}] is read back after it was written", buffer.name, sym::to_text(place)));
+  refuse_backwards(e, buffer, place);
   Tile index = index_text(e, value.index);
   std::string mask = e.mask(index.dims), other = buffer.dtype == DType::b1 ? "False" : "0";
   Dims dims = index.dims;
@@ -75,6 +88,7 @@ void emit_store(Emission& e, const loop::Store& store) {
 
 void store_tile(Emission& e, const loop::Store& store, const Tile& value) {
   const loop::Buffer& buffer = e.kernel.buffers[store.buffer];
+  refuse_backwards(e, buffer, over_coordinates(e, store.index));
   Tile index = index_text(e, store.index);
   if (value.dims & ~index.dims)
     return e.refuse(fmt::format("several values of a tile go to one element of {}", buffer.name));

@@ -91,6 +91,11 @@ class AccessRules {
           "the offset is not a sum of axes times strides, which runs element by element: cut the axes, walk "
           "over rows "
           "with a scalar, or leave it to the library");
+    for (const Term& term : pointer.form.terms)
+      if (trace_.symbols[term.symbol].axis.valid() && !term.is_symbolic && term.factor < 0)
+        add(value(access.at), "pointer",
+            "the offset falls along an axis, which runs element by element: walk that axis with a scalar, or "
+            "leave it to the library");
     for (ValueId operand : pointer.operands)
       if (value(operand).is_tile() && !value(operand).is_pointer && value(operand).dtype == DType::i64)
         add(value(access.at), "index",

@@ -106,8 +106,9 @@ void check_overflow(const Trace& trace, Violations& violations) {
   constexpr int64_t kHighest = std::numeric_limits<int32_t>::max();
   constexpr int64_t kLowest = std::numeric_limits<int32_t>::min();
   for (const Value& value : trace.values) {
-    bool is_counted =
-        value.dtype == DType::i32 && !value.is_pointer && !value.is_nothing && value.range.is_bounded();
+    // A number of the text has as many bits as it needs.
+    bool is_counted = value.dtype == DType::i32 && !value.is_pointer && !value.is_nothing &&
+                      !value.is_constant && value.range.is_bounded();
     if (is_counted && (value.range.high > kHighest || value.range.low < kLowest))
       violations.push_back(
           {value.line, "overflow",

@@ -12,6 +12,8 @@ namespace kerf::triton {
 
 namespace {
 
+constexpr const char* kWide = "tiles are computed element by element in int64: cast to int32 before";
+
 bool moves_only(std::string_view operation) {
   static const std::set<std::string_view> kMoves = {"load",         "store",   "to",    "[]",
                                                     "permute",      "reshape", "full",  "zeros",
@@ -49,7 +51,14 @@ class ValueRules {
         value.dtype != DType::f32)
       add(value, "argument",
           fmt::format("a {} argument arrives wrong: pass fp32 or int32", to_text(value.dtype)));
-    if (!value.is_tile()) return;
+    if (!value.is_tile()) {
+      // A fold, whose result is a scalar.
+      for (ValueId operand : value.operands)
+        if (const Value& folded = trace_.values[operand];
+            folded.is_tile() && is_wide_number(folded) && !moves_only(value.operation))
+          add(value, "dtype", kWide);
+      return;
+    }
     bool is_unsigned = value.dtype == DType::u8 || value.operation.starts_with("to uint");
     if (is_unsigned)
       add(value, "dtype", "there are no unsigned tiles: cast to a signed type or leave it to the library");
@@ -58,7 +67,7 @@ class ValueRules {
     for (ValueId operand : value.operands)
       is_wide |= value.dtype == DType::b1 && is_wide_number(trace_.values[operand]);
     is_wide &= !value.is_pointer && !moves_only(value.operation);
-    if (is_wide) add(value, "dtype", "tiles are computed element by element in int64: cast to int32 before");
+    if (is_wide) add(value, "dtype", kWide);
   }
 
   static bool is_wide_number(const Value& value) {
