@@ -70,6 +70,47 @@ std::optional<std::vector<Digit>> dense_digits(Expr expr, std::span<const AxisIn
   return digits;
 }
 
+std::optional<DigitRuns> digit_runs(Expr expr, std::span<const AxisInfo> axes, const sym::Facts& facts) {
+  std::optional<LinearForm> form = linear_form(expr, axes);
+  if (!form) return std::nullopt;
+  std::vector<Expr> symbols;
+  sym::collect_symbols(form->rest, symbols);
+  for (Expr symbol : symbols)
+    if (symbol.symbol().kind != sym::SymbolKind::size) return std::nullopt;
+  std::vector<size_t> open;
+  for (size_t k = 0; k < axes.size(); ++k)
+    if (!form->coefficients[k].is_constant(0) && !axes[k].extent.is_constant(1)) open.push_back(k);
+  sym::Context& context = expr.context();
+  DigitRuns result{form->rest, {}};
+  Expr span = context.constant(1);  // of the digits so far
+  while (!open.empty()) {
+    // The smallest stride that is left; it begins a run unless it goes on where the last digit ends.
+    size_t found = 0;
+    for (size_t o = 1; o < open.size(); ++o)
+      if (sym::provably_less(form->coefficients[open[o]], form->coefficients[open[found]], facts)) found = o;
+    const size_t axis = open[found];
+    Expr stride = form->coefficients[axis];
+    if (!sym::provably_less_equal(span, stride, facts)) return std::nullopt;
+    if (result.runs.empty() || !sym::provably_equal(stride, span, facts))
+      result.runs.push_back({stride, context.constant(1), {}});
+    DigitRun& run = result.runs.back();
+    run.digits.push_back({axis, run.count});
+    run.count = sym::mul(run.count, axes[axis].extent);
+    span = sym::mul(stride, axes[axis].extent);
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(found));
+  }
+  return result;
+}
+
+Expr run_value(const DigitRun& run, std::span<const AxisInfo> axes) {
+  Expr value;
+  for (const Digit& digit : run.digits) {
+    Expr term = sym::mul(axes[digit.axis].symbol, digit.stride);
+    value = value.valid() ? sym::add(value, term) : term;
+  }
+  return value;
+}
+
 std::vector<sym::Substitution> invert(std::span<const Digit> digits, std::span<const AxisInfo> axes,
                                       Expr position, const sym::Facts& facts) {
   std::vector<sym::Substitution> map;

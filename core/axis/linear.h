@@ -39,6 +39,24 @@ struct Digit {
 std::optional<std::vector<Digit>> dense_digits(sym::Expr expr, std::span<const AxisInfo> axes,
                                                const sym::Facts& facts);
 
+// An affine expression that takes no value twice: offset + sum of stride * (a dense number), where a run's stride is at
+// least the span of the runs below it. 256*i + 2*j + 1 with j < 64 has the runs 2 * (64 values) and 256 * (all i).
+struct DigitRun {
+  sym::Expr stride;
+  sym::Expr count;            // of the dense number's values
+  std::vector<Digit> digits;  // of the dense number, fastest first
+};
+struct DigitRuns {
+  sym::Expr offset;  // of sizes
+  std::vector<DigitRun> runs;
+};
+
+// nullopt when it is not affine, overlaps, or depends on values from memory.
+std::optional<DigitRuns> digit_runs(sym::Expr expr, std::span<const AxisInfo> axes, const sym::Facts& facts);
+
+// The dense number of a run over the axes.
+sym::Expr run_value(const DigitRun& run, std::span<const AxisInfo> axes);
+
 // Solves dense(axes) == position for the axes of the digits: axis = (position // stride) % extent, simplified. `position`
 // lies in [0, product of the digits' extents).
 std::vector<sym::Substitution> invert(std::span<const Digit> digits, std::span<const AxisInfo> axes,

@@ -64,6 +64,7 @@ class ProgramParser {
       lexer_.expect("temp");
     }
     buffer.written_by_extern = lexer_.accept("from_extern");
+    if (lexer_.accept("pieces")) buffer.pieces = reader_.index();
     program_.buffers.push_back(std::move(buffer));
     reader_.set_buffer_count(program_.buffers.size());
   }

@@ -37,7 +37,9 @@ std::string buffer_text(BufferIndex index, const ProgramBuffer& buffer) {
     case BufferKind::temp: text += "temp"; break;
     case BufferKind::output: text += "output"; break;
   }
-  return text + (buffer.written_by_extern ? " from_extern\n" : "\n");
+  if (buffer.written_by_extern) text += " from_extern";
+  if (buffer.pieces > 0) text += fmt::format(" pieces {}", buffer.pieces);
+  return text + '\n';
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct ProgramBuffer {
   int input_index = -1;            // kind input
   bool ends = false;               // kind input: its memory is free after its last use
   bool written_by_extern = false;  // memory is adopted from the extern's result, never planned into an arena
+  int pieces = 0;                  // that many kernels each write a part of it, no element twice (a cat)
 };
 
 // For reports: a kernel of the program before fusion, and why it runs in this launch.

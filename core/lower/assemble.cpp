@@ -96,6 +96,7 @@ void lower_cat(Lowering& lowering, graph::NodeId id) {
   Strided slice = place_in_new_buffer(lowering, node.results[0]);
   size_t rank = lowering.graph.type(node.results[0]).rank();
   size_t dim = static_cast<size_t>(node.get<int64_t>(Attr::dim));
+  int pieces = 0;
   for (graph::ValueId piece : node.operands) {
     const std::vector<sym::Expr>& shape = lowering.graph.type(piece).shape;
     // torch lets an empty 1-d tensor stand beside pieces of any rank.
@@ -105,7 +106,9 @@ void lower_cat(Lowering& lowering, graph::NodeId id) {
     draft.store(slice, position, draft.read(piece, position));
     draft.finish();
     slice.offset = slice.offset + shape[dim] * slice.strides[dim];
+    ++pieces;
   }
+  if (pieces > 1) lowering.program.buffers[slice.buffer].pieces = pieces;
 }
 
 void lower_pad(Lowering& lowering, graph::NodeId id) {
@@ -120,11 +123,12 @@ void lower_pad(Lowering& lowering, graph::NodeId id) {
   Position inner = position;
   std::optional<loop::ValueId> inside;
   for (size_t d = 0; d < inner.size(); ++d) {
-    inner[d] = sym::simplify(position[d] - low[d], draft.facts());
+    sym::Expr at = sym::simplify(position[d] - low[d], draft.facts());
     if (!sym::provably_less_equal(low[d], zero, draft.facts()))
-      require(draft, inside, ops::ScalarOp::ge, inner[d], zero);
+      require(draft, inside, ops::ScalarOp::ge, at, zero);
     if (!sym::provably_less_equal(high[d], zero, draft.facts()))
-      require(draft, inside, ops::ScalarOp::lt, inner[d], source[d]);
+      require(draft, inside, ops::ScalarOp::lt, at, source[d]);
+    inner[d] = source[d].is_constant(1) ? zero : at;
   }
   std::optional<Mask> mask;
   if (inside) mask = Mask{*inside, draft.builder().constant(node.get<Scalar>(Attr::value))};

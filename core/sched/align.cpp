@@ -42,6 +42,41 @@ Expr fresh_root(sym::Context& context, uint32_t& counter) {
   return context.symbol("a" + std::to_string(counter++), sym::SymbolKind::axis);
 }
 
+// index(axes) == position(root axes) solved for the axes.
+struct Solution {
+  std::vector<sym::Substitution> map;
+  Expr count;  // different values of either side
+};
+
+std::optional<Solution> solve(Expr index, std::span<const AxisInfo> axes, Expr position,
+                              std::span<const AxisInfo> root, const sym::Facts& facts) {
+  sym::Context& context = position.context();
+  auto digits = axis::dense_digits(index, axes, facts);
+  auto root_digits = axis::dense_digits(position, root, facts);
+  if (digits.has_value() != root_digits.has_value()) return std::nullopt;
+  if (digits) {
+    Expr count = digits_product(*digits, axes, context);
+    if (!sym::provably_equal(count, digits_product(*root_digits, root, context), facts)) return std::nullopt;
+    return Solution{axis::invert(*digits, axes, position, facts), count};
+  }
+  // Both skip elements: run by run.
+  auto runs = axis::digit_runs(index, axes, facts), root_runs = axis::digit_runs(position, root, facts);
+  if (!runs || !root_runs || runs->runs.size() != root_runs->runs.size() ||
+      !sym::provably_equal(runs->offset, root_runs->offset, facts))
+    return std::nullopt;
+  Solution solution{{}, context.constant(1)};
+  for (size_t k = 0; k < runs->runs.size(); ++k) {
+    const axis::DigitRun &run = runs->runs[k], &other = root_runs->runs[k];
+    if (!sym::provably_equal(run.stride, other.stride, facts) ||
+        !sym::provably_equal(run.count, other.count, facts))
+      return std::nullopt;
+    for (sym::Substitution& s : axis::invert(run.digits, axes, axis::run_value(other, root), facts))
+      solution.map.push_back(std::move(s));
+    solution.count = sym::mul(solution.count, run.count);
+  }
+  return solution;
+}
+
 // One alignment in progress: the nest's axes fall into solved ones (digits of the shared index) and free ones.
 struct Solver {
   Alignment result;
@@ -242,17 +277,15 @@ std::optional<Alignment> align(const Group& group, const Nest& nest, Expr positi
   sym::Context& context = position.context();
   std::vector<AxisInfo> all = nest.all_axes(), root = infos_of(group.axes);
   const sym::Facts& facts = group.facts;  // enough: what is proved or simplified mentions no axis of the nest
-  auto digits = axis::dense_digits(index, all, facts);
-  auto root_digits = axis::dense_digits(position, root, facts);
-  if (!digits || !root_digits) return std::nullopt;
-  Expr count = digits_product(*digits, all, context);
-  if (!sym::provably_equal(count, digits_product(*root_digits, root, context), facts)) return std::nullopt;
+  std::optional<Solution> solution = solve(index, all, position, root, facts);
+  if (!solution) return std::nullopt;
+  const Expr count = solution->count;
   Solver solver{{}, nest, context, {}, {}};
   solver.result.axes = group.axes;
   solver.result.facts = facts;
   solver.result.next_symbol = group.next_symbol;
   solver.result.member.nest = &nest;
-  solver.result.member.map = axis::invert(*digits, all, position, facts);
+  solver.result.member.map = std::move(solution->map);
   auto sort_free = [&](const std::vector<AxisInfo>& axes, std::vector<AxisInfo>& free) {
     for (const AxisInfo& axis : axes) {
       if (solver.solved(axis.symbol).valid()) continue;

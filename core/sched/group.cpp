@@ -50,7 +50,7 @@ uint32_t Grouper::runs_at(size_t step) const {
   return result_.group_of[step] ? result_.groups[*result_.group_of[step]].position : result_.position[step];
 }
 
-// Kernels that write parts of a buffer or overwrite an input are ordered against others by their place alone.
+// Kernels that update a buffer or overwrite an input are ordered against others by their place alone.
 bool Grouper::writes_are_stable(size_t step) const {
   return std::all_of(traffic_.steps[step].writes.begin(), traffic_.steps[step].writes.end(),
                      [&](BufferIndex b) { return traffic_.is_stable(b, program_); });
@@ -147,11 +147,12 @@ std::vector<Grouper::Shared> Grouper::shared_touches(const Group& g, const Nest&
 std::optional<Alignment> Grouper::find_alignment(const Group& g, const Nest& nest, size_t step,
                                                  bool is_copy) const {
   const std::vector<Shared> shared = shared_touches(g, nest, step);
-  // Every buffer passed between the nest and the group is read at the very point where it was written.
+  // Every buffer passed between the nest and the group is read at the very point where it was written. (Two that write a
+  // buffer write different pieces of it.)
   auto is_local = [&](const Alignment& alignment) {
     const Member& member = alignment.member;
     return std::all_of(shared.begin(), shared.end(), [&](const Shared& s) {
-      if (!s.stored && !s.nest_stores) return true;
+      if (s.stored == s.nest_stores) return true;
       Expr moved = s.position;
       if (!alignment.group_change.empty())
         moved = sym::simplify(sym::substitute(moved, alignment.group_change), alignment.facts);

@@ -10,9 +10,12 @@
 #include "sched/pieces.h"
 #include "sched/reasons.h"
 #include "sched/schedule.h"
+#include "sched/split_group.h"
 #include "sched/traffic.h"
 
 namespace kerf::sched {
+
+using sym::Expr;
 
 namespace {
 
@@ -38,28 +41,34 @@ std::vector<bool> members_only(const loop::Program& program, const Traffic& traf
   return result;
 }
 
-// What a launch becomes that is merged with no other. A nest gets canonical axes all the same.
-loop::Launch alone(const loop::Program& program, const Nest& nest, size_t step, const sym::Facts& facts) {
-  const std::vector<bool> none_inside(program.buffers.size(), false);
-  Group group = seed_group(nest, step, facts);
-  FusedKernel fused = fuse(program, group, none_inside);
-  return {std::move(fused.kernel), std::move(fused.arguments), true, reasons_of(program, group, none_inside)};
+// Whether every index is a sum of axes times strides.
+bool is_affine(const Nest& nest) {
+  std::vector<axis::AxisInfo> axes = nest.all_axes();
+  auto affine = [&](Expr index) { return !index.valid() || axis::linear_form(index, axes); };
+  const loop::Kernel& kernel = *nest.kernel;
+  return std::ranges::all_of(kernel.values, [&](const loop::Value& value) { return affine(value.index); }) &&
+         std::ranges::all_of(nest.stores, [&](const loop::Store& store) { return affine(store.index); });
 }
 
-// The buffers that a launch writes.
-std::vector<target::BufferIndex> results_of(const loop::Program& program, const Member& member) {
-  const auto& launch = std::get<loop::Launch>(program.steps[member.step]);
-  std::vector<target::BufferIndex> results;
-  for (const loop::Store& store : member.nest->stores)
-    results.push_back(launch.arguments[store.buffer.index]);
-  return results;
+// Nests on axes over which their accesses are affine, where there are such: what reads a value through a view of other sizes
+// then meets its producer.
+loop::Program cut_nests(const loop::Program& program) {
+  loop::Program result = program;
+  for (size_t step = 0; step < program.steps.size(); ++step) {
+    const auto* launch = std::get_if<loop::Launch>(&program.steps[step]);
+    if (!launch) continue;
+    std::optional<Nest> nest = take_apart(launch->kernel);
+    if (nest && !is_affine(*nest)) result.steps[step] = alone(program, *nest, step);
+  }
+  return result;
 }
 
 }  // namespace
 
 loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limits, const Accepts& accepts) {
-  const GroupedColumns grouped = split_columns(before, limits);
-  const loop::Program& program = grouped.split ? *grouped.split : before;
+  const loop::Program nests = cut_nests(before);
+  const GroupedColumns grouped = split_columns(nests, limits);
+  const loop::Program& program = grouped.split ? *grouped.split : nests;
   const Grouping& grouping = grouped.grouping;
   Traffic traffic = traffic_of(program);
   struct Placed {
@@ -68,19 +77,13 @@ loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limi
   };
   std::vector<Placed> placed;
   std::vector<bool> inside = members_only(program, traffic, grouping);
-  const sym::Facts facts = loop::facts_of(program.sizes);
   for (const Group& group : grouping.groups) {
     if (group.members.empty()) continue;
     FusedKernel fused = fuse(program, group, inside);
     if (fused.kernel.body.empty()) continue;  // all it made is made again where it is read
     if (accepts && group.members.size() > 1 && !accepts(fused.kernel)) {
-      for (const Member& member : group.members) {
-        // What another group computes too is there, unless that group keeps it to itself.
-        std::vector<target::BufferIndex> results = results_of(program, member);
-        bool is_there = member.is_copy && std::none_of(results.begin(), results.end(),
-                                                       [&](target::BufferIndex b) { return inside[b]; });
-        if (!is_there) placed.push_back({group.position, alone(program, *member.nest, member.step, facts)});
-      }
+      for (loop::Launch& launch : split_refused(program, group, inside, accepts))
+        placed.push_back({group.position, std::move(launch)});
       continue;
     }
     placed.push_back({group.position, loop::Launch{std::move(fused.kernel), std::move(fused.arguments), true,
@@ -88,9 +91,9 @@ loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limi
   }
   for (size_t step = 0; step < program.steps.size(); ++step) {
     if (grouping.group_of[step]) continue;
-    // One that may not be merged (it writes a part of a buffer).
+    // One that may not be merged (it updates a buffer).
     if (const Nest* nest = grouping.nests[step].get()) {
-      placed.push_back({grouping.position[step], alone(program, *nest, step, facts)});
+      placed.push_back({grouping.position[step], alone(program, *nest, step)});
     } else {
       placed.push_back({grouping.position[step], program.steps[step]});
     }

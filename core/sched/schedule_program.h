@@ -1,18 +1,16 @@
 #pragma once
 // The scheduler as a whole: Program in, Program out, with merged kernels on canonical axes, scheduled for the target.
-#include <functional>
-
 #include "loop/program.h"
 #include "sched/group.h"
+#include "sched/split_group.h"
 #include "target/cpu.h"
 
 namespace kerf::sched {
 
 // Merges kernels (group.h, fuse.h), column sums with the rows beside them (columns.h). Steps are put in their new order;
 // temporaries nobody reads any more stay in the table, unused.
-// `accepts`, where given, is asked of each merged kernel; where the target has no code for it, its members stay kernels of
-// their own.
-using Accepts = std::function<bool(const loop::Kernel&)>;
+// `accepts`, where given, is asked of each merged kernel; where the target has no code for it, it is split
+// (split_group.h).
 loop::Program fuse_kernels(const loop::Program& program, const ColumnLimits& limits = {},
                            const Accepts& accepts = {});
 

@@ -39,7 +39,8 @@ StepTraffic launch_traffic(const loop::Launch& launch) {
 
 bool Traffic::is_stable(BufferIndex buffer, const loop::Program& program) const {
   size_t writes = writers[buffer].size();
-  return program.buffers[buffer].kind == loop::BufferKind::input ? writes == 0 : writes <= 1;
+  const loop::ProgramBuffer& b = program.buffers[buffer];
+  return b.kind == loop::BufferKind::input ? writes == 0 : writes <= std::max<size_t>(b.pieces, 1);
 }
 
 Traffic traffic_of(const loop::Program& program) {

@@ -18,7 +18,8 @@ struct Traffic {
   std::vector<std::vector<size_t>> readers;
   std::vector<bool> returned;  // per buffer: the graph returns (a view of) it
 
-  // The buffer has one writer and is not a graph input that is written to: its readers always see the same value.
+  // The buffer has one writer, or writers of pieces, and is not a graph input that is written to: its readers always see
+  // the same value.
   bool is_stable(target::BufferIndex buffer, const loop::Program& program) const;
 };
 
