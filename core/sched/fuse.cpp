@@ -7,6 +7,7 @@
 #include "loop/build.h"
 #include "loop/renumber.h"
 #include "sched/align.h"
+#include "sched/mask_loads.h"
 #include "sched/profit.h"
 #include "sched/segments.h"
 #include "sym/simplify.h"
@@ -46,7 +47,9 @@ class Fuser {
       if (loop < segments_.loop_count) emit_loop(loop);
     }
     for (size_t i = 0; i < outer_.size() + summed_.size(); ++i) builder_.close_loop();
-    loop::Kernel kernel = loop::remove_dead_values(builder_.finish());
+    loop::Kernel kernel = builder_.finish();
+    if (selects_) kernel = mask_loads(std::move(kernel));
+    kernel = loop::remove_dead_values(kernel);
     for (const Member& member : group_.members)
       for (const std::string& source : member.nest->kernel->sources)
         if (std::find(kernel.sources.begin(), kernel.sources.end(), source) == kernel.sources.end())
@@ -196,6 +199,7 @@ class Fuser {
     if (!value.operands.empty()) mask = copied.at(value.operands[0]), other = copied.at(value.operands[1]);
     if (made_.contains(buffer)) {
       ValueId passed = value_in(buffer, scope);
+      selects_ = selects_ || mask;
       return mask ? builder_.apply(ops::ScalarOp::where, {*mask, passed, *other}) : passed;
     }
     loop::BufferId id = buffers_.at(buffer);
@@ -405,6 +409,7 @@ class Fuser {
   std::vector<axis::AxisInfo> inner_;  // canonical inner axes
   std::vector<sym::Substitution> canonical_map_, outer_change_, inner_change_;
   sym::Facts facts_;
+  bool selects_ = false;  // a value passed between members is read under a mask
   std::map<std::pair<BufferIndex, int>, ValueId> values_;
   std::map<std::tuple<int, BufferIndex, const sym::Node*>, ValueId> loads_;
 };

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,7 +82,21 @@ def test_flux_blocks_have_their_axes():
     assert any(a[-1] == config.head_dim and tokens in a and config.heads in a for a in axes)
 
 
-def test_full_flux_needs_no_memory_on_meta():
+def _expect(name, text):
+    """The text is what the file says; KERF_WRITE_EXPECTED=1 writes it."""
+    path = Path(__file__).parent / "expected" / name
+    if os.environ.get("KERF_WRITE_EXPECTED"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+GRAPHS_OF_2_13 = pytest.mark.skipif(
+    not torch.__version__.startswith("2.13."), reason="other versions of torch trace other graphs"
+)
+
+
+@GRAPHS_OF_2_13
+def test_full_flux_has_the_axes_of_the_report():
     flux = _flux()
     config = flux.FluxConfig()
     with torch.device("meta"):
@@ -89,6 +104,33 @@ def test_full_flux_needs_no_memory_on_meta():
     plan = compile_for(model, flux.example_inputs(config, device="meta"), target="npu:910B3", training=True)
     assert plan.share == 1.0
     assert all(access.affine for kernel in plan.kernels for access in kernel.accesses)
+    rows = [f"{k.graph}  {' x '.join(map(str, k.axes))}  {k.uses} times  {k.name}" for k in plan.kernels]
+    _expect("flux_axes.txt", "\n".join(rows) + "\n")
+
+
+class SlicesOfALinear(torch.nn.Module):
+    """A single-stream block's linear for queries, keys, values and the feed-forward's input: 21504 columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3072, 21504)
+
+    def forward(self, x):
+        qkv, mlp = self.linear(x).split((9216, 12288), dim=-1)
+        q, k, v = qkv.view(1, 512, 3, 24, 128).permute(2, 0, 3, 1, 4)
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v), mlp
+
+
+@GRAPHS_OF_2_13
+@pytest.mark.parametrize("target", ["npu:910B3", "cuda"])
+def test_slices_of_a_linear_go_back_in_one_kernel(target):
+    with torch.device("meta"):
+        model, x = SlicesOfALinear(), torch.randn(1, 512, 3072)
+    plan = compile_for(model, (x,), target=target, training=True)
+    whole = [k for k in plan.kernels if any(a.is_store and "21504*" in a.index for a in k.accesses)]
+    assert [k.axes for k in whole] == [(512, 3, 24, 128), (512, 12288)]
+    assert all(access.affine for k in whole for access in k.accesses)
+    _expect(f"slices_{target.partition(':')[0]}.txt", whole[0].text)
 
 
 def test_dynamic_sizes():
