@@ -25,7 +25,9 @@ import flux_blocks
 import models
 
 LAYERS = (2, 3)
-Build = Callable[..., tuple[Callable[..., Any], Any]]  # build(layers, device): what to call, its inputs or workload
+Build = Callable[
+    ..., tuple[Callable[..., Any], Any]
+]  # build(layers, device): what to call, its inputs or workload
 
 
 def _flux(kind: str) -> Build:
@@ -92,7 +94,9 @@ def per_layer(launches: Callable[..., int], name: str) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("counts", nargs="?", type=Path, help="what --inductor wrote")
-    parser.add_argument("--inductor", action="store_true", help="count TorchInductor's, on this machine's GPU")
+    parser.add_argument(
+        "--inductor", action="store_true", help="count TorchInductor's, on this machine's GPU"
+    )
     parser.add_argument("--output", type=Path, help="a file for the counts")
     options = parser.parse_args()
     if options.inductor:

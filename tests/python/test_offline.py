@@ -109,7 +109,7 @@ def test_full_flux_has_the_axes_of_the_report():
 
 
 class SlicesOfALinear(torch.nn.Module):
-    """A single-stream block's linear for queries, keys, values and the feed-forward's input: 21504 columns."""
+    """A single-stream block's linear: queries, keys, values and the feed-forward's input, 21504 columns."""
 
     def __init__(self) -> None:
         super().__init__()
