@@ -184,6 +184,31 @@ def test_saved_numbers_are_those_of_eager(tmp_path):
     numpy.testing.assert_allclose(saved[name].reshape(9, 33), wanted.numpy(), rtol=1e-5, atol=1e-7)
 
 
+class _Writes:
+    """A kernel that writes these values."""
+
+    def __init__(self, values):
+        self.values = torch.tensor(values)
+
+    def __getitem__(self, grid):
+        return lambda out, **_: out.copy_(self.values)
+
+
+@pytest.mark.parametrize(("dtype", "off", "right"), [("f32", 1, True), ("i32", 1, False), ("i32", 0, True)])
+def test_whole_numbers_are_right_or_wrong(tmp_path, dtype, off, right):
+    """A tolerance of 1e-5 of 1,000,000 is not 1."""
+    numpy.savez(tmp_path / "k.npz", y_at=numpy.arange(2), y=numpy.array([3, 1_000_000]))
+    info = {"name": "k", "target": "cpu", "grid": [[2, 1]], "cut": {}, "blocks": [{}], "sizes": {}}
+    info |= {"buffers": [{"name": "y", "dtype": dtype, "cut_elements": 2, "mode": "out"}]}
+    info |= {"tolerance": 1e-5, "rounding": 1e-6}
+    kernel = _Writes([3, 1_000_000 + off])
+    if right:
+        kernel_main.check(kernel, info, tmp_path / "k.npz")
+    else:
+        with pytest.raises(AssertionError, match="k: y is wrong by 1e-06 of its largest value"):
+            kernel_main.check(kernel, info, tmp_path / "k.npz")
+
+
 def test_equal_kernels_are_saved_once(tmp_path):
     def model(x, w):
         return torch.tanh(torch.tanh(x @ w) @ w)
