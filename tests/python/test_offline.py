@@ -209,6 +209,16 @@ def test_whole_numbers_are_right_or_wrong(tmp_path, dtype, off, right):
             kernel_main.check(kernel, info, tmp_path / "k.npz")
 
 
+def test_a_kernel_that_writes_more_than_it_should_is_seen(tmp_path):
+    """On the CPU too, where a tensor's copy `to` its own device is itself."""
+    numpy.savez(tmp_path / "k.npz", y_at=numpy.array([1]), y=numpy.array([4.0]))
+    info = {"name": "k", "target": "cpu", "grid": [[2, 1]], "cut": {}, "blocks": [{}], "sizes": {}}
+    info |= {"buffers": [{"name": "y", "dtype": "f32", "cut_elements": 2, "mode": "out"}]}
+    info |= {"tolerance": 1e-5, "rounding": 1e-6}
+    with pytest.raises(AssertionError, match="k: something is written to y outside its domain"):
+        kernel_main.check(_Writes([3.0, 4.0]), info, tmp_path / "k.npz")
+
+
 def test_equal_kernels_are_saved_once(tmp_path):
     def model(x, w):
         return torch.tanh(torch.tanh(x @ w) @ w)

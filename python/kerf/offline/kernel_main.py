@@ -40,8 +40,8 @@ def make_buffer(position, buffer, fill=0x5A):
 
 def run(kernel, info, buffers, extents, blocks):
     """Launches the kernel over the tiles of these extents."""
-    named = {**extents, **blocks}
-    size = lambda x: named[x] if isinstance(x, str) else x  # noqa: E731
+    named = {**info["sizes"], **extents, **blocks}
+    size = lambda x: eval(str(x), {}, named)  # noqa: E731  (a number, a name, or an expression over sizes)
     tiles = math.prod(-(-size(extent) // size(block)) for extent, block in info["grid"])
     programs = min(tiles, info.get("cores", tiles))
     if programs:
@@ -69,7 +69,7 @@ def check(kernel, info, path):
     if os.environ.get("TRITON_INTERPRET") == "1":
         device = "cpu"
     before = [make_buffer(i, b) for i, b in enumerate(info["buffers"])]
-    buffers = [tensor.to(device) for tensor in before]
+    buffers = [tensor.to(device, copy=True) for tensor in before]
     run(kernel, info, buffers, info["cut"], info["blocks"][0])
     worst, expected = 0.0, numpy.load(path)
     for buffer, old, new in zip(info["buffers"], before, buffers, strict=True):
