@@ -1,13 +1,11 @@
 #include "kernel_text.h"
 
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "driver/check_kernel.h"
@@ -33,12 +31,13 @@ void bind_kernel_text(nb::module_& module) {
   module.def(
       "npu_targets",
       [] {
-        std::vector<std::pair<std::string, std::string>> result;
+        std::vector<std::tuple<std::string, std::string, int64_t, bool>> result;
         for (const target::NpuTarget& target : target::npu_targets())
-          result.emplace_back("npu:" + std::string(target.name), target.vendor_name);
+          result.emplace_back(std::string(target.name), std::string(target.vendor_name), target.buffer_bytes,
+                              target.is_a5);
         return result;
       },
-      "(target, the vendor's name of it).");
+      "(target without `npu:`, the vendor's name of it, bytes of the buffer, whether it is an A5).");
 }
 
 }  // namespace kerf::bindings

@@ -196,7 +196,10 @@ class _Importer:
 
     def type_of(self, tensor: torch.Tensor) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:
         if tensor.device.type not in self.devices:
-            raise UserError(f"Kerf compiles for the CPU only; a tensor of this graph is on {tensor.device}")
+            hint = "; kernels for Ascend NPUs: docs/npu.md" if tensor.device.type == "npu" else ""
+            raise UserError(
+                f"Kerf compiles for the CPU only; a tensor of this graph is on {tensor.device}{hint}"
+            )
         if tensor.layout != torch.strided:
             raise CannotImport(f"a tensor of layout {tensor.layout}")
         return _name(tensor.dtype), self.sizes.sizes(tensor.shape), self.sizes.sizes(tensor.stride())

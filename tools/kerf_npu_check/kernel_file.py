@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kerf import _core
+
 DTYPES = ("f32", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool")
 _NPU = "npu:"
 _BEGIN = re.compile(r"^KERNEL = (?=\{)", re.MULTILINE)
@@ -31,11 +33,7 @@ class Target(NamedTuple):
     a5: bool
 
 
-TARGETS = {
-    "910B3": Target("Ascend910B3", 192 << 10, False),
-    "910_9382": Target("Ascend910_9382", 192 << 10, False),
-    "950": Target("Ascend950PR_9589", 248 << 10, True),
-}
+TARGETS = {name: Target(*facts) for name, *facts in _core.npu_targets()}
 
 
 class InputError(Exception):
@@ -130,7 +128,9 @@ def _check_facts(path: Path, facts: dict[str, Any]) -> None:
         refuse("needs at least one choice of blocks, all of the same names")
     if facts["cut"].keys() != facts["extents"].keys():
         refuse('must name the same axes in "extents" and "cut"')
-    known_names = facts["extents"].keys() | facts["sizes"].keys() | facts["blocks"][0].keys()
+    known = facts["extents"] | facts["sizes"] | facts["blocks"][0]
     for pair in facts["grid"]:
-        if len(pair) != 2 or not all(isinstance(part, int) or part in known_names for part in pair):
+        try:
+            extent, block = (eval(str(part), {}, known) for part in pair)  # of a dynamic axis: over sizes
+        except Exception:
             refuse(f"has a grid entry that is no pair of known extent and block: {pair}")

@@ -82,6 +82,6 @@ def _programs(kernel: dict[str, Any], constants: dict[str, int]) -> int:
     known = constants | kernel["sizes"]
     tiles = 1
     for extent, block in kernel["grid"]:
-        extent, block = known.get(extent, extent), known.get(block, block)
+        extent, block = (eval(str(part), {}, known) for part in (extent, block))
         tiles *= -(-extent // block)
     return max(1, min(-(-tiles // 2), kernel.get("cores", tiles)))

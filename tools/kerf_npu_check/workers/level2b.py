@@ -69,7 +69,7 @@ def check(function: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"verdict": "reject", "message": str(error)}
     if request["vendor"]:
         text = _as_rewritten_for_device(text, request)
-    fault = _run(_llvm_text(text, request), request, run)
+    fault = HostKernel(llvm_text(text, request), request).run(run)
     return {"verdict": "fail", "message": fault} if fault else run.judge()
 
 
@@ -135,7 +135,7 @@ def _with_rounding(cast: re.Match[str]) -> str:
     return f"{whole} = {rounding}\n    %{cast['name']} = {cast['head']}trunc{cast['tail']} {ends}"
 
 
-def _llvm_text(text: str, request: dict[str, Any]) -> str:
+def llvm_text(text: str, request: dict[str, Any]) -> str:
     text = _pipe([Path(request["compilers"]) / "bishengir-opt", "-", *_PASSES], text)
     # mlir-translate knows nothing of the device's attributes.
     text = _HIDDEN_ATTRIBUTES.sub("", _MODULE_HEAD.sub("module {\n", text))
@@ -179,30 +179,36 @@ def _words(run: CutRun) -> list[int]:
     return [word for memref in memrefs for word in memref] + run.sizes + [run.programs, 1, 1, 0, 0, 0]
 
 
-def _run(text: str, request: dict[str, Any], run: CutRun) -> str:
-    """What went wrong, or nothing."""
-    shim = _load_shim(request["shim"])
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(_with_entry(text, request["kernel"]["name"]))
-    unknown = [f.name for f in module.functions if f.is_declaration and not _has_host_form(f.name)]
-    if unknown:
-        return f"{', '.join(unknown)}: no such function on the host"
-    module.triple = llvm.get_default_triple()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
-    )
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    words = _words(run)
-    array = (ctypes.c_int64 * len(words))(*words)
-    place = len(words) - 3
-    ending = shim.shim_run(engine.get_function_address("kerf_entry"), array, place, run.programs)
-    if ending == 0:
-        return ""
-    if ending == 1:
-        return f"program {array[place]} {_bad_access(shim.shim_bad_address(), run.buffers)}"
-    return f"program {array[place]} {_ENDINGS[ending]}"
+class HostKernel:
+    """LLVM's text as code of the host. Raises NotImplementedError for functions that only the device has."""
+
+    def __init__(self, text: str, request: dict[str, Any]) -> None:
+        self._shim = _load_shim(request["shim"])
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        module = llvm.parse_assembly(_with_entry(text, request["kernel"]["name"]))
+        unknown = [f.name for f in module.functions if f.is_declaration and not _has_host_form(f.name)]
+        if unknown:
+            raise NotImplementedError(f"{', '.join(unknown)}: no such function on the host")
+        module.triple = llvm.get_default_triple()
+        machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
+        )
+        self._engine = llvm.create_mcjit_compiler(module, machine)
+        self._engine.finalize_object()
+
+    def run(self, run: CutRun) -> str:
+        """What went wrong, or nothing."""
+        words = _words(run)
+        array = (ctypes.c_int64 * len(words))(*words)
+        place = len(words) - 3
+        entry = self._engine.get_function_address("kerf_entry")
+        ending = self._shim.shim_run(entry, array, place, run.programs)
+        if ending == 0:
+            return ""
+        if ending == 1:
+            return f"program {array[place]} {_bad_access(self._shim.shim_bad_address(), run.buffers)}"
+        return f"program {array[place]} {_ENDINGS[ending]}"
 
 
 def _bad_access(address: int, buffers: list[Buffer]) -> str:
