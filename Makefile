@@ -1,6 +1,6 @@
 # The few commands a developer needs. Everything is built under build/ and installed into .venv only.
 PYTHON := .venv/bin/python
-.PHONY: setup demo test dev check sanitize bench
+.PHONY: setup demo test dev check sanitize bench npu-check
 
 setup:  ## system packages, .venv, kerf in it; quick when nothing is to do
 	scripts/setup.sh
@@ -25,6 +25,9 @@ sanitize:  ## unit, property and golden tests under the address and undefined-be
 	cmake --preset sanitize
 	cmake --build --preset sanitize
 	ctest --preset sanitize
+
+npu-check:  ## kernels for Ascend NPUs through all levels that need no card: .ci/npu
+	.ci/npu
 
 bench: setup  ## ratios against eager and TorchInductor, measured in one run
 	$(PYTHON) benchmarks/run.py

@@ -97,6 +97,53 @@ def test_paths_that_hold_nothing_are_refused(tmp_path):
     assert (status, output) == (2, "kerf npu-check: there is no target 310; known are 910B3, 910_9382, 950\n")
 
 
+# Models
+
+MODEL = """
+import torch
+def model(x, w): return torch.softmax(x @ w, -1) * 2
+inputs = (torch.randn(40, 8, requires_grad=True), torch.randn(8, 33))
+"""
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        return torch.tanh(x) * 2
+
+
+@pytest.mark.parametrize(("training", "kernels"), [((), 1), (("--training",), 2)])
+def test_a_model_is_compiled_first(tmp_path, training, kernels):
+    (tmp_path / "model.py").write_text(MODEL)
+    out = tmp_path / "out.json"
+    npu_check(tmp_path / "model.py", "--levels", "L0", "--json", out, "--target", "950,910_9382", *training)
+    found = json.loads(out.read_text())["kernels"]
+    assert len(found) == kernels
+    for kernel in found:
+        assert kernel["target"] == "npu:910_9382"
+        assert kernel["levels"]["L0"][""] == {"verdict": "ok", "message": ""}
+
+
+def test_a_saved_graph_is_compiled_first(tmp_path):
+    torch.export.save(torch.export.export(Scaled(), (torch.randn(9, 7),)), tmp_path / "graph.pt2")
+    out = tmp_path / "out.json"
+    npu_check(tmp_path / "graph.pt2", "--levels", "L0", "--json", out)
+    (kernel,) = json.loads(out.read_text())["kernels"]
+    assert (kernel["target"], kernel["levels"]["L0"][""]["verdict"]) == ("npu:910B3", "ok")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("model = abs", "defines no inputs"),
+        ("import torch; model, inputs = torch.mm, [torch.ones(3, 3)] * 2", "has no kernels for npu:910B3"),
+    ],
+)
+def test_models_that_cannot_be_checked_are_refused(tmp_path, text, words):
+    (tmp_path / "model.py").write_text(text)
+    status, output = npu_check(tmp_path / "model.py")
+    assert (status, words in output) == (2, True), output
+
+
 # Nothing installed
 
 
@@ -258,13 +305,12 @@ def test_what_is_too_big_names_the_choice_that_fits(tmp_path, monkeypatch, plans
 def test_rules_of_the_core(tmp_path, monkeypatch, found, verdict):
     kernel = read_kernel_file(KERNELS / "softmax.py")
     asked = []
-    monkeypatch.setattr(_core, "check_kernel_text", lambda *a: asked.append(a) or found, raising=False)
+    monkeypatch.setattr(_core, "check_kernel_text", lambda *a: asked.append(a) or found)
     answer = Checker(["L0"], [], tmp_path).check(kernel, Workers(None, None)).answers["L0"][""]
     assert asked == [(kernel.text, "npu:910B3")]
     assert answer == {"verdict": verdict, "message": "line 12: mask: no `|`" if found else ""}
 
 
-@pytest.mark.skipif(not hasattr(_core, "check_kernel_text"), reason="the core has no verifier of kernel text")
 @pytest.mark.parametrize("name", GOOD + BAD)
 def test_kernels_of_the_folder_by_the_rules_of_the_core(tmp_path, name):
     kernel = read_kernel_file(KERNELS / f"{name}.py")

@@ -5,6 +5,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from kerf.errors import KerfError
+from kerf.offline.models import save_kernels
 from rich.console import Console
 
 from kerf_npu_check import environment, table
@@ -21,7 +23,10 @@ def run(
     targets: str = "",
     jobs: int = 0,
     install: bool = False,
+    training: bool = False,
+    folder: Path = Path(),
 ) -> int:
+    """Models are compiled first, for the target of least memory; their kernels go to `folder`."""
     console, errors = Console(), Console(stderr=True, soft_wrap=True, highlight=False)
     if not console.is_terminal:
         console = Console(width=_FILE_WIDTH)
@@ -32,11 +37,12 @@ def run(
             raise InputError("nothing to check: give kernel files or folders of them, or --install")
         if json_path and not json_path.absolute().parent.is_dir():
             raise InputError(f"{json_path}: its folder does not exist")
-        kernels = find_kernel_files(paths)
         chosen = _chosen(levels, LEVELS, "level") or LEVELS, _chosen(targets, tuple(TARGETS), "target")
-    except (InputError, environment.InstallError) as error:
+        smallest = min(chosen[1] or TARGETS, key=lambda name: TARGETS[name].ub_bytes)
+        kernels = find_kernel_files(save_kernels(paths, f"npu:{smallest}", training, folder))
+    except (InputError, KerfError, environment.InstallError) as error:
         errors.print(f"kerf npu-check: {error}", markup=False)
-        return 2 if isinstance(error, InputError) else 1
+        return 1 if isinstance(error, environment.InstallError) else 2
     if not kernels:
         return 0
     with console.status("") as status:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from kerf import _core
 
 DTYPES = ("f32", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool")
-_NPU = "npu:"
 _BEGIN = re.compile(r"^KERNEL = (?=\{)", re.MULTILINE)
 _AXES = re.compile(r"^axes +(.*)$", re.MULTILINE)
 # What KERNEL must have, and of which type.
@@ -62,7 +61,7 @@ class KernelFile:
 
     def fitting_targets(self) -> list[str]:
         """Its own and all with as much memory as that."""
-        own = TARGETS[self.target.removeprefix(_NPU)]
+        own = TARGETS[self.target.removeprefix("npu:")]
         return [name for name, target in TARGETS.items() if target.ub_bytes >= own.ub_bytes]
 
     def axes(self) -> str:
@@ -115,9 +114,8 @@ def _check_facts(path: Path, facts: dict[str, Any]) -> None:
     for field, kind in _FIELDS.items():
         if not isinstance(facts.get(field), kind):
             refuse(f'has no "{field}"' if field not in facts else f'has a "{field}" of the wrong type')
-    if not facts["target"].startswith(_NPU) or facts["target"].removeprefix(_NPU) not in TARGETS:
-        known = ", ".join(_NPU + name for name in TARGETS)
-        refuse(f'is for "{facts["target"]}"; npu-check is about {known}')
+    if facts["target"] not in (targets := [f"npu:{name}" for name in TARGETS]):
+        refuse(f'is for "{facts["target"]}"; npu-check is about {", ".join(targets)}')
     for buffer in facts["buffers"]:
         known = {"name": str, "elements": int, "dtype": str, "mode": str}
         if not all(isinstance(buffer.get(field), kind) for field, kind in known.items()):

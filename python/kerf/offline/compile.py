@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import json
 import re
-import runpy
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 
 from kerf import _core
 from kerf.decomp import decompositions, whole_operators
-from kerf.errors import InternalError, UserError
+from kerf.errors import InternalError
 from kerf.fx_import import import_graph
 from kerf.options import resolve
 from kerf.partition import correct_side_dtypes, partition
@@ -74,12 +74,14 @@ class Plan:
         kernels: each different one once.
         externs: every library call.
         kernel_bytes: that all launches move.
+        seconds: of the processor in C++, all rounds of all graphs.
     """
 
     target: str
     kernels: tuple[Kernel, ...]
     externs: tuple[Extern, ...]
     kernel_bytes: int
+    seconds: float
 
     @property
     def share(self) -> float:
@@ -144,12 +146,17 @@ def compile_for(
     Raises:
         UserError: unknown target; a tensor on another device.
     """
-    graphs = _trace(model, inputs, training, dynamic)
+    return compile_graphs(trace(model, inputs, training, dynamic), target)
+
+
+def compile_graphs(graphs: Sequence[tuple[str, fx.GraphModule]], target: str) -> Plan:
+    """compile_for on what `trace` returned, which stays as it is."""
     kernels: dict[str, Kernel] = {}
     externs: list[Extern] = []
-    moved = 0
+    moved, seconds = 0, 0.0
     for name, gm in graphs:
-        compiled = _compile(gm, name, target)
+        compiled, spent = _compile(gm, name, target)
+        seconds += spent
         externs += [
             Extern(e.op, e.reason, _line(e.source), name, e.bytes, e.is_library) for e in compiled.externs
         ]
@@ -164,24 +171,10 @@ def compile_for(
             kernels[key] = Kernel(
                 kernel.name, axes, tuple(kernel.accesses), kernel.text, source, name, 1, kernel
             )
-    return Plan(target, tuple(kernels.values()), tuple(externs), moved)
+    return Plan(target, tuple(kernels.values()), tuple(externs), moved, seconds)
 
 
-def compile_file(path: Path, *, target: str, training: bool, dynamic: bool) -> Plan:
-    """compile_for on what a Python file defines: `model`, and `inputs` as a sequence or mapping.
-
-    Raises:
-        UserError: the file is not there or lacks one of them; what compile_for raises.
-    """
-    if not path.is_file():
-        raise UserError(f"there is no file {path}")
-    names = runpy.run_path(str(path))
-    if missing := [name for name in ("model", "inputs") if name not in names]:
-        raise UserError(f"{path} defines no {' and no '.join(missing)}")
-    return compile_for(names["model"], names["inputs"], target=target, training=training, dynamic=dynamic)
-
-
-def _trace(model: Any, inputs: Any, training: bool, dynamic: bool) -> list[tuple[str, fx.GraphModule]]:
+def trace(model: Any, inputs: Any, training: bool, dynamic: bool) -> list[tuple[str, fx.GraphModule]]:
     """The graphs of a run of the model, and of its backward pass."""
     graphs: list[tuple[str, fx.GraphModule]] = []
     options = dataclasses.replace(resolve(None, None), fallback_random=True)
@@ -219,12 +212,18 @@ def _trace(model: Any, inputs: Any, training: bool, dynamic: bool) -> list[tuple
     return graphs
 
 
-def _compile(gm: fx.GraphModule, name: str, target: str) -> _core.TileCompilation:
-    """Compiles until the target has code for every kernel: what it refuses becomes library calls."""
+def _compile(gm: fx.GraphModule, name: str, target: str) -> tuple[_core.TileCompilation, float]:
+    """Compiles until the target has code for every kernel: what it refuses becomes library calls.
+
+    The seconds are the processor's in the core.
+    """
+    seconds = 0.0
     refused: dict[str, str] = {}
     for _ in range(_MOST_ROUNDS):
         imported = import_graph(gm, fallback_random=True, refused=refused, devices=("cpu", "meta"))
+        begin = time.process_time()
         compiled = _core.compile_tiles(imported.builder, target)
+        seconds += time.process_time() - begin
         fresh = {
             _node(source): f"{target}: {kernel.reason}"
             for kernel in compiled.refused
@@ -232,7 +231,7 @@ def _compile(gm: fx.GraphModule, name: str, target: str) -> _core.TileCompilatio
             if _node(source) not in refused
         }
         if not compiled.refused:
-            return compiled
+            return compiled, seconds
         if not fresh:
             reasons = "; ".join(f"{k.kernel} ({k.sources}): {k.reason}" for k in compiled.refused)
             raise InternalError(f"graph {name} has kernels without code for {target}: {reasons}")

@@ -43,6 +43,7 @@ _SYMBOLS = {
     "__hmf_tanf": "tanf",
     "__hmf_tanhf": "tanhf",
 }
+_lowered: dict[str, str] = {}
 _HIDDEN_ATTRIBUTES = re.compile(r" (?:attributes )?\{[^{}\n]*\bhacc\.[^{}\n]*\}")
 _MODULE_HEAD = re.compile(r"^(#\S+ = .*\n)*module attributes .* \{\n")
 _DEFINITION = re.compile(r"^define void @(\w+)\((.*)\)", re.MULTILINE)
@@ -64,13 +65,22 @@ _ENDINGS = {2: "divides a whole number by zero", 3: "needs more memory than the 
 def check(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     run = CutRun(request["kernel"], request["values"])
     try:
-        text = lower(function, request["kernel"], run.constants, a5=False).linalg
+        text = _linalg(function, request, run.constants)
     except Rejected as error:
         return {"verdict": "reject", "message": str(error)}
     if request["vendor"]:
         text = _as_rewritten_for_device(text, request)
     fault = HostKernel(llvm_text(text, request), request).run(run)
     return {"verdict": "fail", "message": fault} if fault else run.judge()
+
+
+def _linalg(function: Any, request: dict[str, Any], constants: dict[str, int]) -> str:
+    """What was lowered last is kept: both runs of a kernel begin with it."""
+    key = f"{request['path']} {constants}"
+    if key not in _lowered:
+        _lowered.clear()
+        _lowered[key] = lower(function, request["kernel"], constants, a5=False).linalg
+    return _lowered[key]
 
 
 # From linalg to LLVM's text
