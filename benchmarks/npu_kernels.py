@@ -144,7 +144,9 @@ def canonical(text: str) -> str:
     del kept["name"], kept["target"], kept["cores"]
     for buffer in kept["buffers"]:
         del buffer["name"]
-    return _NAME.sub(rename, code) + json.dumps(kept)
+    return ast.unparse(ast.parse(_NAME.sub(rename, code))) + json.dumps(
+        kept
+    )  # lines break by length of names
 
 
 # Kernel files through the levels
