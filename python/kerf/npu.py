@@ -19,7 +19,7 @@ import torch
 
 DEVICE = "npu"
 _TRITON = "triton-ascend==3.2.0"
-_PYTHONS = ((3, 9), (3, 10), (3, 11))
+_PYTHONS = ((3, 10), (3, 11))
 # What triton-ascend's wheel of 3.2.0, made for A2 and A3, has to be told on an A5.
 _A5_OPTIONS = {
     "compile_on_910_95": True,
@@ -43,7 +43,7 @@ def _triton_fault() -> str:
     install = f"pip install {_TRITON} pybind11, in an environment without another triton"
     if sys.version_info[:2] not in _PYTHONS:
         mine = ".".join(map(str, sys.version_info[:2]))
-        return f"{_TRITON} has wheels for CPython 3.9 to 3.11, and this is {mine}"
+        return f"{_TRITON} has wheels for CPython up to 3.11, this needs 3.10 or 3.11, and here is {mine}"
     if importlib.util.find_spec("triton") is None:
         return f"triton is not installed: {install}"
     try:

@@ -41,7 +41,11 @@ def make_buffer(position, buffer, fill=0x5A):
 def run(kernel, info, buffers, extents, blocks):
     """Launches the kernel over the tiles of these extents."""
     named = {**info["sizes"], **extents, **blocks}
-    size = lambda x: eval(str(x), {}, named)  # noqa: E731  (a number, a name, or an expression over sizes)
+
+    def size(x):
+        """Of a number, a name, or an expression over sizes (eval takes longer than a launch)."""
+        return x if isinstance(x, int) else named[x] if x in named else eval(x, {}, named)
+
     tiles = math.prod(-(-size(extent) // size(block)) for extent, block in info["grid"])
     programs = min(tiles, info.get("cores", tiles))
     if programs:
