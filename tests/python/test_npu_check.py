@@ -56,6 +56,13 @@ def test_a_kernel_for_more_memory_is_not_for_targets_with_less(tmp_path):
     assert read_kernel_file(tmp_path / "softmax.py").fitting_targets() == ["950"]
 
 
+def test_the_grid_of_a_dynamic_kernel_is_over_its_sizes(tmp_path):
+    text = (KERNELS / "softmax.py").read_text().replace('"sizes": {}', '"sizes": {"s0": 5, "s1": 9}')
+    (tmp_path / "softmax.py").write_text(text.replace('[["X0", "BX0"]]', '[["(s0*s1)", "BX0"]]'))
+    facts = read_kernel_file(tmp_path / "softmax.py").facts
+    assert cut_run._programs(facts, facts["cut"] | facts["blocks"][0]) == 3  # half of 45 / 8
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
