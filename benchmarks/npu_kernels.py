@@ -279,6 +279,17 @@ def _cell(passed: int, ran: int) -> str:
     return f"[{'green' if passed == ran else 'red'}]{passed}/{ran}[/]"
 
 
+def avoided(table: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Library calls that are none by design, with their rule, by the most bytes that a row has of them."""
+    most: dict[str, tuple[int, str]] = {}
+    for row in table:
+        for reason, moved in row["reasons"].items():
+            reason = reason.replace(f"npu:{row['target']}: ", "")
+            most[reason] = max(most.get(reason, (0, "")), (moved, row["model"]))
+    for reason, (moved, model) in sorted(most.items(), key=lambda item: -item[1][0]):
+        yield f"library call: {reason}: {moved / 1e6:.1f} MB in {model}"
+
+
 def faults(works: dict[str, Work]) -> Iterator[str]:
     for work in works.values():
         for level, run, answer in Report(work.file, work.answers).flat():
@@ -347,7 +358,7 @@ def main(
         bad = list(faults(works))
     verdicts = bars(table, asked, seconds["all"] / 60)
     print_table(table, console)
-    for line in bad:
+    for line in [*bad, *avoided(table)]:
         console.print(line, markup=False, soft_wrap=True, highlight=False)
     by_level = seconds_by_level(works)
     spent = ", ".join(f"{name} {value:.0f} s" for name, value in by_level.items() if value)
