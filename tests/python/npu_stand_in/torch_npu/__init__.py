@@ -71,7 +71,8 @@ class Driver:
         import level2b
 
         request = _request() | {"kernel": {"name": name.split()[0]}}
-        return None, level2b.HostKernel(level2b.llvm_text(binary.decode(), request), request), 0, 0
+        function = level2b.HostKernel(level2b.llvm_text(binary.decode(), request), request)
+        return self, function, 0, 0  # a module that is None would be loaded at every launch
 
 
 class Launcher:
