@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,11 +18,29 @@ namespace {
 
 // --- bounds
 
-// index <= limit holds in all lanes that the mask lets through.
+// In all lanes that the mask lets through, a sum (without its constant) is in this range.
 struct Bound {
-  const IndexForm* index;
+  std::vector<Term> terms;
   Range range;
 };
+
+Range common(Range a, Range b) { return {std::max(a.low, b.low), std::min(a.high, b.high)}; }
+
+bool same_terms(const std::vector<Term>& a, const std::vector<Term>& b) {
+  return std::ranges::equal(
+      a, b, [](const Term& x, const Term& y) { return x.symbol == y.symbol && x.factor == y.factor; });
+}
+
+// What the comparison says of the index on its left; nothing where that is not known.
+std::optional<Range> range_of_comparison(const std::string& operation, Range limit) {
+  const Range all;
+  if (!limit.is_bounded()) return std::nullopt;
+  if (operation == "<") return Range{all.low, limit.high - 1};
+  if (operation == "<=") return Range{all.low, limit.high};
+  if (operation == ">") return Range{limit.low + 1, all.high};
+  if (operation == ">=") return Range{limit.low, all.high};
+  return std::nullopt;
+}
 
 // False where the mask holds more than that: what it lets through is not known then.
 bool collect_bounds(const Trace& trace, ValueId mask, std::vector<Bound>& bounds) {
@@ -31,35 +51,62 @@ bool collect_bounds(const Trace& trace, ValueId mask, std::vector<Bound>& bounds
     for (ValueId part : value.operands) all = collect_bounds(trace, part, bounds) && all;
     return all;
   }
-  if (value.operation != "<") return false;
+  if (value.operands.size() != 2) return false;
   const Value& index = trace.values[value.operands[0]];
-  const Value& limit = trace.values[value.operands[1]];
-  if (!index.form.is_exact || !limit.range.is_bounded()) return false;
-  bounds.push_back({&index.form, {index.range.low, std::min(index.range.high, limit.range.high - 1)}});
+  auto range = range_of_comparison(value.operation, trace.values[value.operands[1]].range);
+  if (!range || !index.form.is_affine || !index.form.is_exact) return false;
+  *range = common(*range, index.range) - Range{index.form.constant, index.form.constant};
+  for (Bound& bound : bounds)
+    if (same_terms(bound.terms, index.form.terms)) return bound.range = common(bound.range, *range), true;
+  bounds.push_back({index.form.terms, *range});
   return true;
 }
 
-Range range_of(const Trace& trace, const IndexForm& form) {
-  Range result{form.constant, form.constant};
-  for (const Term& term : form.terms)
-    result = result + trace.symbols[term.symbol].range * Range{term.factor, term.factor};
-  return result;
-}
-
-// The offsets of the lanes that the mask lets through: the sum is rewritten with the bounded indices in it.
-Range masked_range(const Trace& trace, IndexForm form, const std::vector<Bound>& bounds) {
-  Range extra{0, 0};
-  for (const Bound& bound : bounds) {
-    auto lane = std::ranges::find_if(bound.index->terms,
-                                     [&](auto& term) { return trace.symbols[term.symbol].axis.valid(); });
-    if (lane == bound.index->terms.end() || lane->factor != 1) continue;
-    int64_t factor = form.factor(lane->symbol);
-    if (factor == 0) continue;
-    form = add(form, *bound.index, -factor);
-    extra = extra + bound.range * Range{factor, factor};
+// The offsets of the lanes that the mask lets through; nothing if it lets none through. Bounded symbols have their bounds, and
+// a bounded sum takes the place of its terms where that says more.
+class MaskedRange {
+ public:
+  MaskedRange(const Trace& trace, std::vector<Bound> bounds)
+      : symbols_(trace.symbols), bounds_(std::move(bounds)) {
+    for (const Bound& bound : bounds_)
+      if (bound.terms.size() == 1 && bound.terms[0].factor == 1) {
+        Range& range = symbols_[bound.terms[0].symbol].range;
+        range = common(range, bound.range);
+      }
+    for (Bound& bound : bounds_) bound.range = common(bound.range, sum({.terms = bound.terms}));
   }
-  return range_of(trace, form) + extra;
-}
+
+  std::optional<Range> of(IndexForm form) const {
+    Range extra{0, 0};
+    for (const Bound& bound : bounds_) {
+      if (bound.range.low > bound.range.high) return std::nullopt;
+      for (const Term& term : bound.terms) {
+        if (std::abs(term.factor) != 1 || form.factor(term.symbol) == 0) continue;
+        int64_t factor = form.factor(term.symbol) * term.factor;
+        IndexForm rest = add(form, {.terms = bound.terms}, -factor);
+        Range more = extra + bound.range * Range{factor, factor};
+        if (width(sum(rest) + more) >= width(sum(form) + extra)) continue;
+        form = std::move(rest), extra = more;
+      }
+    }
+    return sum(form) + extra;
+  }
+
+ private:
+  static int64_t width(Range range) {
+    return range.is_bounded() ? range.high - range.low : Range::kUnbounded;
+  }
+
+  Range sum(const IndexForm& form) const {
+    Range result{form.constant, form.constant};
+    for (const Term& term : form.terms)
+      result = result + symbols_[term.symbol].range * Range{term.factor, term.factor};
+    return result;
+  }
+
+  IdVector<SymbolId, Symbol> symbols_;
+  std::vector<Bound> bounds_;
+};
 
 // --- what is used
 
@@ -93,7 +140,9 @@ void check_bounds(const Trace& trace, Violations& violations) {
     if (access.is_guarded || !pointer.form.is_affine || !pointer.form.is_exact) continue;
     std::vector<Bound> bounds;
     if (!collect_bounds(trace, access.mask, bounds)) continue;
-    Range range = masked_range(trace, pointer.form, bounds);
+    std::optional<Range> let_through = MaskedRange(trace, std::move(bounds)).of(pointer.form);
+    if (!let_through) continue;
+    const Range range = *let_through;
     const FileBuffer& buffer = trace.buffers[pointer.buffer];
     if (!range.is_bounded() || (range.low >= 0 && range.high < buffer.elements)) continue;
     violations.push_back({trace.values[access.at].line, "bounds",
