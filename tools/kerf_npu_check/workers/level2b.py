@@ -27,22 +27,10 @@ _TO_LLVM = """--convert-linalg-to-loops --expand-strided-metadata --lower-affine
 --convert-math-to-llvm --convert-math-to-libm --convert-arith-to-llvm --convert-index-to-llvm
 --finalize-memref-to-llvm --convert-func-to-llvm --convert-cf-to-llvm --reconcile-unrealized-casts"""
 _PASSES = [*_TO_TENSORS.split(), _TO_MEMORY, *_TO_LLVM.split()]
-_SYMBOLS = {
-    "malloc": "shim_malloc",
-    "free": "shim_free",
-    "memrefCopy": "shim_copy",
-    "__truncsfbf2": "shim_truncate_bf16",
-    "__hmf_atanf": "atanf",
-    "__hmf_isinf": "shim_isinf",
-    "__hmf_isnan": "shim_isnan",
-    "__hmf_log1pf": "log1pf",
-    "__hmf_powf": "powf",
-    "__hmf_recipf": "shim_recip",
-    "__hmf_reluf": "shim_relu",
-    "__hmf_roundf": "roundf",
-    "__hmf_tanf": "tanf",
-    "__hmf_tanhf": "tanhf",
-}
+_HOST_NAMES = """malloc=shim_malloc free=shim_free memrefCopy=shim_copy __truncsfbf2=shim_truncate_bf16
+__hmf_atanf=atanf __hmf_isinf=shim_isinf __hmf_isnan=shim_isnan __hmf_log1pf=log1pf __hmf_powf=powf
+__hmf_recipf=shim_recip __hmf_reluf=shim_relu __hmf_roundf=roundf __hmf_tanf=tanf __hmf_tanhf=tanhf"""
+_SYMBOLS = dict(pair.split("=") for pair in _HOST_NAMES.split())
 _lowered: dict[str, str] = {}
 _HIDDEN_ATTRIBUTES = re.compile(r" (?:attributes )?\{[^{}\n]*\bhacc\.[^{}\n]*\}")
 _MODULE_HEAD = re.compile(r"^(#\S+ = .*\n)*module attributes .* \{\n")
@@ -58,6 +46,9 @@ _CAST = re.compile(
     r"(?P<head>hfusion\.cast \{.*round_mode = #hfusion\.round_mode<)(?P<mode>\w+)(?P<tail>>.*\}) "
     r"ins\((?P<source>%\S+) : (?P<from>tensor<\S*>)\) outs\((?P<out>.*)\) -> (?P<to>\S+)"
 )
+_INTERLEAVE = re.compile(r"%(\S+) = hfusion\.interleave (%\S+), (%\S+) : (tensor<\S+>), \S+ -> (tensor<\S+>)")
+# The bytes of a constant shape, as newer readers of LLVM's text do not take them.
+_SIZE = re.compile(r"mul \(i64 ptrtoint \(ptr getelementptr \(i64, ptr null, i32 1\) to i64\), i64 (\d+)\)")
 _ROUNDINGS = {"floor": "floor", "ceil": "ceil", "round": "round", "rint": "roundeven", "trunc": "trunc"}
 _ENDINGS = {2: "divides a whole number by zero", 3: "needs more memory than the host has for one program"}
 
@@ -117,7 +108,22 @@ def _as_rewritten_for_device(text: str, request: dict[str, Any]) -> str:
             f"hfusion.elemwise_binary {{fun = #hfusion.binary_fn<{ours}>}}",
             f"linalg.elemwise_binary {{fun = #linalg.binary_fn<{theirs}>}}",
         )
-    return _CAST.sub(_with_rounding, _NOT.sub(_as_xor, text))
+    return _CAST.sub(_with_rounding, _NOT.sub(_as_xor, _INTERLEAVE.sub(_as_slices, text)))
+
+
+def _as_slices(joined: re.Match[str]) -> str:
+    """Every second element along the last dimension, in upstream's operations."""
+    name, *halves, half, whole = joined.groups()
+    lines, into = [f"%empty_{name} = tensor.empty() : {whole}"], f"%empty_{name}"
+    *outer, last = half.removeprefix("tensor<").split("x")[:-1]
+    for i, source in enumerate(halves):
+        out = f"%{name}" if i else f"%first_{name}"
+        at, size = ", ".join([*"0" * len(outer), str(i)]), ", ".join([*outer, last])
+        step = ", ".join([*"1" * len(outer), "2"])
+        place = f"{into}[{at}] [{size}] [{step}] : {half} into {whole}"
+        lines.append(f"{out} = tensor.insert_slice {source} into {place}")
+        into = out
+    return "\n    ".join(lines)
 
 
 def _as_xor(negation: re.Match[str]) -> str:
@@ -149,7 +155,8 @@ def llvm_text(text: str, request: dict[str, Any]) -> str:
     text = _pipe([Path(request["compilers"]) / "bishengir-opt", "-", *_PASSES], text)
     # mlir-translate knows nothing of the device's attributes.
     text = _HIDDEN_ATTRIBUTES.sub("", _MODULE_HEAD.sub("module {\n", text))
-    return _pipe([Path(request["translate"]), "--mlir-to-llvmir", "-"], text)
+    text = _pipe([Path(request["translate"]), "--mlir-to-llvmir", "-"], text)
+    return _SIZE.sub(lambda words: str(8 * int(words[1])), text)
 
 
 def _with_entry(text: str, name: str) -> str:
