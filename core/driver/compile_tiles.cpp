@@ -6,7 +6,6 @@
 #include <chrono>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "axis/coordinates.h"
 #include "axis/linear.h"
@@ -131,7 +130,7 @@ class TileCompiler {
           continue;
         }
         TileKernel kernel = describe(of, *emitted, std::move(blocks));
-        if (!fits(kernel, emitted->parts)) {
+        if (!fits(kernel)) {
           reason = fmt::format("its tiles take more than {} bytes", target_.on_chip_bytes);
           continue;
         }
@@ -177,41 +176,11 @@ class TileCompiler {
     return true;
   }
 
-  // Whether the tiles that are alive at once fit the chip; the estimate is the verifier's. Elements that do not lie side by
-  // side arrive in rows of one, padded to the alignment.
-  bool fits(const TileKernel& kernel, const std::vector<loop::Kernel>& parts) const {
+  // Whether the tiles that are alive at once fit the chip; the estimate is the verifier's.
+  bool fits(const TileKernel& kernel) const {
     if (!target_.on_chip_bytes) return true;
     int64_t bytes = triton::buffer_bytes(triton::parse_text(kernel.text), kernel.blocks[0]);
-    for (const loop::Kernel& part : parts) bytes += strided_bytes(part);
     return bytes * 10 <= target_.on_chip_bytes * 9;
-  }
-
-  // Twice 32 bytes (of this round and the next) for each element of tiles that are read or written with a stride along their
-  // last dimension.
-  static int64_t strided_bytes(const loop::Kernel& kernel) {
-    constexpr int64_t kRowBytes = 64;
-    axis::Coordinates coordinates = axis::coordinates_of(kernel);
-    std::vector<bool> in_tile;
-    for (const axis::Coordinate& c : coordinates.list)
-      in_tile.push_back(kernel.axes[c.axes.front()].role == loop::Role::tile);
-    std::vector<size_t> order = axis::tile_order(kernel, coordinates, in_tile);
-    if (order.empty()) return 0;
-    std::set<std::pair<BufferId, const sym::Node*>> seen;
-    int64_t bytes = 0;
-    loop::for_each_access(kernel, [&](BufferId buffer, Expr index, const loop::Path&, bool) {
-      if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
-      Expr place = sym::substitute(index, coordinates.to_symbols);
-      auto stride = axis::stride_over(place, coordinates.symbol(kernel, order.back()));
-      if (!stride || stride->is_constant(0) || stride->is_constant(1) ||
-          !seen.insert({buffer, place.node()}).second)
-        return;
-      int64_t elements = 1;
-      for (size_t c : order)
-        if (sym::mentions(place, coordinates.symbol(kernel, c)))
-          elements *= kernel.axes[coordinates.list[c].axes.front()].lanes;
-      bytes += kRowBytes * elements;
-    });
-    return bytes;
   }
 
   std::string file(const TileKernel& kernel, const KernelText& text, const loop::Kernel& of) const {
@@ -309,13 +278,19 @@ class TileCompiler {
       auto [found, fresh] = below.emplace(index.buffer, limit);
       if (!fresh) found->second = std::min(found->second, limit);
     }
-    // Elements up to the last that is reached at cut extents; everything where that is not known.
+    // Elements up to the last that is reached at cut extents, or its neighbour, as pairs are read together; everything where
+    // that is not known.
     IdVector<BufferId, int64_t> reached(kernel.buffers.size(), 0);
     for (size_t i = 0; i < parts.size(); ++i) {
       sym::Facts facts = loop::facts_of(cut_kernel(parts[i], result.parts[i].axes));
       loop::for_each_access(parts[i], [&](BufferId buffer, Expr index, const loop::Path&, bool) {
         std::optional<int64_t> last = sym::range_of(index, facts).hi;
-        reached[buffer] = std::max(reached[buffer], last ? *last + 1 : std::numeric_limits<int64_t>::max());
+        bool is_half = std::ranges::any_of(parts[i].axes, [&](const loop::Axis& axis) {
+          auto stride = axis::stride_over(index, axis.symbol);
+          return stride && stride->is_constant(2);
+        });
+        int64_t end = last ? *last + (is_half ? 2 : 1) : std::numeric_limits<int64_t>::max();
+        reached[buffer] = std::max(reached[buffer], end);
       });
     }
     for (BufferId id(0); id < kernel.buffers.end_id(); ++id.index) {

@@ -261,7 +261,7 @@ std::vector<loop::Kernel> split_boxes(const loop::Kernel& kernel) {
   }
   std::vector<loop::Kernel> result;
   for (const std::vector<Interval>& box : all) result.push_back(Box(kernel, box).run());
-  return result;
+  return join_boxes(std::move(result));
 }
 
 }  // namespace kerf::sched

@@ -8,7 +8,8 @@
 //       else 0                       x0 = 2:   store y[..], 0
 //     store y[64*x0 + ..], %1
 //
-// Boxes are kernels over the same buffers; together they do what the kernel does. An axis of one index is gone.
+// Boxes are kernels over the same buffers; together they do what the kernel does. An axis of one index is gone. Two boxes of
+// one shape that write x[2*i] and x[2*i + 1] are one, so that pairs can be written together.
 #include <vector>
 
 #include "loop/kernel.h"
@@ -19,5 +20,8 @@ inline constexpr size_t kMostBoxes = 8;
 
 // The kernel itself where it has neither, or where there would be more than kMostBoxes boxes.
 std::vector<loop::Kernel> split_boxes(const loop::Kernel& kernel);
+
+// Its last step (join_boxes.cpp).
+std::vector<loop::Kernel> join_boxes(std::vector<loop::Kernel> boxes);
 
 }  // namespace kerf::sched

@@ -97,6 +97,11 @@ class Tiler {
            std::find(parallel_.begin(), parallel_.end(), coordinate.axes.front()) != parallel_.end();
   }
 
+  // What blocks are multiples of: of coordinates along which memory is read or written.
+  int64_t step(size_t c) const {
+    return is_last(c) || reads_across(c, order_.back()) ? limits_.alignment : 1;
+  }
+
   // A block that covers n: what the target can have.
   int64_t pad(size_t c, int64_t n) const {
     if (limits_.powers_of_two) return ceil_power(n);
@@ -174,9 +179,9 @@ class Tiler {
     if (folds(c)) most = std::min(most, limits_.folded);
     int64_t n = extent(c);
     if (is_constant(c) && pad(c, n) <= most) return take(c, pad(c, n));
-    int64_t step = is_last(c) ? limits_.alignment : 1;
+    const int64_t by = step(c);
     if (!limits_.powers_of_two && is_constant(c))
-      for (int64_t block = most / step * step; block >= std::max(most / 2, step + 1); block -= step)
+      for (int64_t block = most / by * by; block >= std::max(most / 2, by + 1); block -= by)
         if (n % block == 0) return take(c, block);
     int64_t block = floor_power(most);
     if (is_constant(c) && !is_last(c))
@@ -204,7 +209,7 @@ class Tiler {
       std::optional<size_t> largest;
       for (size_t c : order_) {
         bool halves = coordinates_.list[c].kind == CoordinateKind::outer && blocks_[c] > 1 &&
-                      blocks_[c] % (is_last(c) ? 2 * limits_.alignment : 2) == 0;
+                      blocks_[c] % (2 * step(c)) == 0;
         if (!halves) continue;
         if (!largest || (is_last(*largest) ? true : !is_last(c) && blocks_[c] > blocks_[*largest]))
           largest = c;

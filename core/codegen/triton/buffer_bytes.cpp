@@ -21,12 +21,6 @@ constexpr int kFar = 1 << 20;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-int64_t elements_of(const Value& value) {
-  int64_t elements = 1;
-  for (const Dim& dim : value.dims) elements *= dim.extent;
-  return elements;
-}
-
 struct Buffer {
   int64_t bytes = 0;
   bool is_transferred = false;  // by a load or a store: all the time
@@ -96,8 +90,8 @@ class BufferPlan {
 
   // Never computed in the buffer of an operand.
   static bool is_apart(const Value& value) {
-    static constexpr std::string_view kApart[] = {"load",    "where", "permute", "broadcast_to",
-                                                  "carried", "dot",   "select"};
+    static constexpr std::string_view kApart[] = {"load", "where",  "permute", "broadcast_to", "carried",
+                                                  "dot",  "select", "split",   "join"};
     return value.folded >= 0 || std::ranges::find(kApart, value.operation) != std::end(kApart);
   }
 

@@ -69,7 +69,7 @@ void open_column(Emission& e, const loop::Store& store) {
   Emission::Column column{e.names.give(name)};
   for (size_t d = 0; d < e.dims.size(); ++d)
     if (e.coordinates.list[e.dims[d].coordinate].kind == axis::CoordinateKind::row) column.rows |= e.bit(d);
-  Dims place = index_text(e, store.index).dims;
+  Dims place = index_text(e, over_coordinates(e, store.index)).dims;
   for (size_t d = 0; d < e.dims.size(); ++d)
     if ((place & e.bit(d)) && !e.dims[d].axis.whole &&
         e.coordinates.list[e.dims[d].coordinate].kind == axis::CoordinateKind::inner)

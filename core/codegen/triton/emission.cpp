@@ -44,10 +44,10 @@ Emission::Emission(const loop::Kernel& k, Dialect d, Names taken)
   dim_of.resize(coordinates.list.size());
   for (size_t c : axis::tile_order(kernel, coordinates, in_tile)) {
     const axis::Coordinate& coordinate = coordinates.list[c];
-    int64_t lanes = kernel.axes[coordinate.axes.front()].lanes;
+    int64_t block_size = kernel.axes[coordinate.axes.front()].lanes;
     dim_of[c] = dims.size();
-    sym::Expr block = kernel.context->constant(lanes);
-    Dim dim{c, {coordinate.name, extents[c], names.give("B" + upper(coordinate.name)), lanes}};
+    sym::Expr block = kernel.context->constant(block_size);
+    Dim dim{c, {coordinate.name, extents[c], names.give("B" + upper(coordinate.name)), block_size}};
     dim.axis.whole = sym::provably_less_equal(coordinate.extent, block, facts);
     dim.overhangs = !sym::provably_divides(block, coordinate.extent, facts);
     dims.push_back(std::move(dim));
@@ -75,10 +75,10 @@ Dims Emission::overhanging(Dims of) const {
   return result;
 }
 
-std::string Emission::mask(Dims of, bool for_values) const {
+std::string Emission::mask(Dims of) const {
   std::vector<std::string> parts;
   Dims wanted = overhanging(of);
-  std::string as_float = for_values && dialect == Dialect::ascend ? ".to(tl.float32)" : "";
+  std::string as_float = dialect == Dialect::ascend ? ".to(tl.float32)" : "";
   for (size_t d = 0; d < dims.size(); ++d)
     if (wanted & bit(d))
       parts.push_back(fmt::format("{}{} < {}", dims[d].axis.name, as_float, dims[d].axis.extent));
@@ -98,10 +98,19 @@ std::string Emission::subscript(Dims kept) const {
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
-std::string Emission::expanded(size_t dim, const std::string& range) const {
-  if (dims.size() == 1) return range;
-  bool atom = range.find(' ') == std::string::npos || range.starts_with("tl.");
-  return (atom ? range : "(" + range + ")") + subscript(bit(dim));
+void Emission::define_range(size_t dim, std::string start) {
+  auto define_at = [&](const std::string& name, size_t place, const std::string& factor) {
+    std::string range = fmt::format("tl.arange(0, {}{})", factor, dims[dim].axis.block);
+    if (!start.empty()) range = fmt::format("{}{} + {}", factor, start, range);
+    if (dims.size() > 1) range = (start.empty() ? range : "(" + range + ")") + subscript(bit(place));
+    line(fmt::format("{} = {}", name, range));
+  };
+  bool has_lanes = std::ranges::count(lanes, dim, &Lanes::dim) > 0;
+  if (has_lanes && start.find(' ') != std::string::npos)
+    start = define(dims[dim].axis.name + "_start", start);
+  define_at(dims[dim].axis.name, dim, "");
+  for (const Lanes& other : lanes)
+    if (other.dim == dim) define_at(other.name, other.place, other.is_paired ? "2 * " : "");
 }
 
 void Emission::need(const std::string& function) {

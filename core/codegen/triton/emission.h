@@ -12,6 +12,7 @@
 #include "axis/coordinates.h"
 #include "codegen/triton/emit.h"
 #include "codegen/triton/names.h"
+#include "codegen/triton/transfer.h"
 #include "loop/kernel.h"
 #include "sym/facts.h"
 
@@ -48,6 +49,8 @@ struct Emission {
   std::vector<std::string> extents;           // per coordinate: a parameter or an expression
   bool wide = false;                          // indices need 64 bits
   Names names;
+  Places places;
+  std::vector<Lanes> lanes;  // beside those of the dimensions themselves
 
   IdVector<loop::ValueId, Tile> values;
   // What stands in memory where it was just written, or read: buffer and index over coordinates.
@@ -57,7 +60,8 @@ struct Emission {
     Dims dims = 0;  // of the accumulator
     Dims rows = 0;  // summed at the end
   };
-  std::map<loop::BufferId, Column> columns;  // of the loop around
+  std::map<loop::BufferId, Column> columns;                            // of the loop around
+  std::map<std::pair<loop::BufferId, const sym::Node*>, Tile> halves;  // of pairs whose other half is to come
 
   std::vector<std::string> library;
   bool uses_libdevice = false;
@@ -77,21 +81,22 @@ struct Emission {
   // --- tiles
   Dims bit(size_t dim) const { return Dims(1) << dim; }
   Dims overhanging(Dims of) const;
-  // `(x0 < X0) & (r < R)`; empty when nothing overhangs. Of values rather than transfers (`for_values`) Ascend compares in f32,
+  // Of values (those of transfers: transfer.h) `(x0 < X0) & (r < R)`; empty when nothing overhangs. Ascend compares in f32,
   // which its vector unit does; extents are below 2^24 there.
-  std::string mask(Dims of, bool for_values = false) const;
-  std::string shape(Dims of) const;                                  // `[BX0, 1]`
-  std::string subscript(Dims kept) const;                            // `[:, None]`
-  std::string expanded(size_t dim, const std::string& range) const;  // a range as a tile along one dimension
-  void need(const std::string& function);                            // of the library
+  std::string mask(Dims of) const;
+  std::string shape(Dims of) const;        // `[BX0, 1]`
+  std::string subscript(Dims kept) const;  // `[:, None]`
+  // Defines the indices of a dimension, and its other lanes: from `start`, or from 0 if it is empty.
+  void define_range(size_t dim, std::string start);
+  void need(const std::string& function);  // of the library
 };
 
 std::string dtype_text(DType dtype);
 std::string literal_text(const Scalar& scalar);
 
-// index.cpp: an index expression over coordinates, and the dimensions it differs along.
+// index.cpp: an index over coordinates; such an expression as text, and the dimensions it differs along.
 sym::Expr over_coordinates(const Emission& e, sym::Expr index);
-Tile index_text(Emission& e, sym::Expr index);
+Tile index_text(Emission& e, sym::Expr place);
 
 // memory.cpp
 void emit_load(Emission& e, loop::ValueId id);
@@ -110,6 +115,8 @@ std::string folded(Emission& e, ops::ReduceOp op, const Tile& tile, DType dtype,
 Tile masked_by_identity(Emission& e, const Tile& tile, Dims dims, Dims masked, const Scalar& identity);
 // An accumulator's start; bools are counted as integers.
 std::string accumulator(Emission& e, Dims dims, const Scalar& identity);
+// nan_of_folds.cpp: what is written is NaN where the row has one, even if the row's maximum passes over it.
+bool shows_nan_anyway(Emission& e, const loop::Reduction& maximum);
 // One step of a fold.
 std::string combined(ops::ReduceOp op, DType dtype, const std::string& a, const std::string& b);
 

@@ -37,8 +37,7 @@ std::string along(Emission& e, ReduceOp op, DType dtype, const std::string& tile
     e.need(function);
     return fmt::format("tl.reduce({}, {}, {})", tile, dim, function);
   };
-  // Triton's max and min pass over NaN on NVIDIA. Ascend has no other fold that is a vector operation; whether its own keep
-  // NaN is not known here.
+  // Triton's max and min pass over NaN. Ascend has no other fold that is a vector operation (see with_nan).
   bool is_plain = e.dialect == Dialect::ascend || !is_floating(dtype);
   switch (op) {
     case ReduceOp::sum: return call("sum");
@@ -49,6 +48,13 @@ std::string along(Emission& e, ReduceOp op, DType dtype, const std::string& tile
     case ReduceOp::prod: return with("kerf_product");
     default: UNREACHABLE("fold {} has an index", ops::to_text(op));
   }
+}
+
+// A fold of max or min that is NaN where the tile has one.
+std::string with_nan(Emission& e, const Tile& tile, const std::string& extremum, Dims over) {
+  Tile marks{e.define("nan", fmt::format("tl.where({0} != {0}, 1.0, 0.0)", tile.text)), tile.dims};
+  std::string any = e.define("any_nan", folded(e, ReduceOp::any, marks, DType::f32, over));
+  return fmt::format("tl.where({} > 0.0, float(\"nan\"), {})", any, extremum);
 }
 
 struct Part {
@@ -117,6 +123,18 @@ class Fold {
     e_.values[part.reduction->result] = {e_.define(ops::to_text(part.reduction->op), result), dims};
   }
 
+  std::string extremum_or_sum(const Part& part, const Tile& tile) {
+    ReduceOp op = part.reduction->op;
+    std::string text = folded(e_, op, tile, dtype(part), over_);
+    return loses_nan(op, dtype(part)) && !shows_nan_anyway(e_, *part.reduction)
+               ? with_nan(e_, tile, text, over_)
+               : text;
+  }
+  bool loses_nan(ReduceOp op, DType dtype) const {
+    return e_.dialect == Dialect::ascend && is_floating(dtype) && over_ != 0 &&
+           (op == ReduceOp::max || op == ReduceOp::min);
+  }
+
   void finish_whole(Part& part) {
     if (ops::info(part.reduction->op).has_index()) {
       Tile value = yield(part, 0), index = yield(part, 1);
@@ -126,7 +144,7 @@ class Fold {
     }
     Tile value = as_number(part, yield(part, 0));
     Tile masked = masked_by_identity(e_, value, value.dims | over_, over_, number_identity(part));
-    bind(part, folded(e_, part.reduction->op, masked, dtype(part), over_), masked.dims & ~over_);
+    bind(part, extremum_or_sum(part, masked), masked.dims & ~over_);
   }
 
   void step(Part& part) {
@@ -141,7 +159,7 @@ class Fold {
       return;
     }
     const char* better = ops::seeks_largest(part.reduction->op) ? ">" : "<";
-    std::string mask = e_.mask(over_, true);
+    std::string mask = e_.mask(over_);
     std::string wins =
         e_.define("wins", fmt::format("({0} {1} {2}) | (({0} != {0}) & ({2} == {2})) | ({3} == {4})",
                                       masked.text, better, part.accumulator, part.index, kNoIndex));
@@ -154,7 +172,7 @@ class Fold {
     Tile tile{part.accumulator, part.dims};
     if (ops::info(part.reduction->op).has_index())
       return finish_indexed(part, tile, {part.index, part.dims}, 0);
-    bind(part, folded(e_, part.reduction->op, tile, dtype(part), over_), part.dims & ~over_);
+    bind(part, extremum_or_sum(part, tile), part.dims & ~over_);
   }
 
   // The first index whose value is the extremum, or the first NaN. Along `masked` there may be points outside the domain.
@@ -162,7 +180,9 @@ class Fold {
     ReduceOp op = part.reduction->op;
     Dims dims = value.dims | index.dims | over_;
     ReduceOp extremum = ops::seeks_largest(op) ? ReduceOp::max : ReduceOp::min;
-    std::string best = e_.define("best", folded(e_, extremum, value, dtype(part), over_));
+    std::string best = folded(e_, extremum, value, dtype(part), over_);
+    if (loses_nan(extremum, dtype(part))) best = with_nan(e_, value, best, over_);
+    best = e_.define("best", best);
     std::string hit = e_.define("hit", fmt::format("({0} == {1}) | ({0} != {0})", value.text, best));
     Tile candidates{e_.define("at", fmt::format("tl.where({}, {}, {})", hit, index.text, kNoIndex)), dims};
     if (!e_.mask(masked).empty())
@@ -189,7 +209,7 @@ class Fold {
 }  // namespace
 
 Tile masked_by_identity(Emission& e, const Tile& tile, Dims dims, Dims masked, const Scalar& identity) {
-  std::string mask = e.mask(masked, true);
+  std::string mask = e.mask(masked);
   std::string value = tile.text;
   if (!mask.empty()) {
     value = fmt::format("tl.where({}, {}, {})", mask, value, literal_text(identity));

@@ -98,6 +98,11 @@ class Printer {
       if (e_.dim_of[c]) dims_ |= e_.bit(*e_.dim_of[c]);
       return e_.coordinates.list[c].name;
     }
+    for (const Lanes& lanes : e_.lanes) {
+      if (lanes.symbol != expr) continue;
+      dims_ |= e_.bit(lanes.dim);
+      return lanes.name;
+    }
     UNREACHABLE("axis {} is no coordinate", symbol.name);
   }
 
@@ -107,6 +112,6 @@ class Printer {
 
 }  // namespace
 
-Tile index_text(Emission& e, Expr index) { return Printer(e).run(over_coordinates(e, index)); }
+Tile index_text(Emission& e, Expr place) { return Printer(e).run(place); }
 
 }  // namespace kerf::codegen::triton

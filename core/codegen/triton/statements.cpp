@@ -27,7 +27,7 @@ void emit_define(Emission& e, loop::ValueId id) {
         e.values[id] = {fmt::format("{}", index.constant()), 0, Scalar::of_int(DType::i64, index.constant())};
         return;
       }
-      Tile tile = index_text(e, value.index);
+      Tile tile = index_text(e, index);
       if (e.dialect == Dialect::nvidia) tile.text = fmt::format("({}).to(tl.int64)", tile.text);
       e.values[id] = {e.define("index", tile.text), tile.dims, {}, e.dialect == Dialect::ascend};
       return;
@@ -74,9 +74,7 @@ std::string tile_count(const Emission& e, size_t coordinate) {
 
 void define_whole(Emission& e) {
   for (size_t d = 0; d < e.dims.size(); ++d)
-    if (e.dims[d].axis.whole)
-      e.line(fmt::format("{} = {}", e.dims[d].axis.name,
-                         e.expanded(d, fmt::format("tl.arange(0, {})", e.dims[d].axis.block))));
+    if (e.dims[d].axis.whole) e.define_range(d, "");
 }
 
 // The coordinates of one tile of the grid from its number.
@@ -98,10 +96,8 @@ void define_grid(Emission& e, const std::vector<size_t>& grid) {
     if (i > 0) at += " % " + tile_count(e, walked[i]);
     const std::string& name = e.coordinates.list[walked[i]].name;
     if (auto dim = e.dim_of[walked[i]]) {
-      const std::string& block = e.dims[*dim].axis.block;
       at = at == "tile" ? at : "(" + at + ")";
-      e.line(fmt::format("{} = {}", name,
-                         e.expanded(*dim, fmt::format("{} * {} + tl.arange(0, {})", at, block, block))));
+      e.define_range(*dim, fmt::format("{} * {}", at, e.dims[*dim].axis.block));
     } else {
       e.line(name + " = " + at);
     }
@@ -147,6 +143,22 @@ bool mentions(const std::string& text, const std::string& name) {
   return false;
 }
 
+// Where transfers have lanes of their own, the dimensions' may be of no use, and the other way round where a value is known.
+void drop_unused_ranges(Emission& e) {
+  if (e.lanes.empty()) return;
+  std::vector<std::string> names;
+  for (const Dim& dim : e.dims) names.push_back(dim.axis.name);
+  for (const Lanes& lanes : e.lanes) names.push_back(lanes.name);
+  for (const std::string& name : names) {
+    auto defines = [&](const std::string& line) {
+      return line.substr(std::min(line.find_first_not_of(' '), line.size())).starts_with(name + " = ");
+    };
+    bool is_used = std::ranges::any_of(
+        e.lines, [&](const std::string& line) { return !defines(line) && mentions(line, name); });
+    if (!is_used) std::erase_if(e.lines, defines);
+  }
+}
+
 // Names, wrapped under an opening bracket.
 std::string wrapped(const std::string& head, const std::vector<std::string>& parameters) {
   constexpr size_t kWidth = 110;
@@ -181,8 +193,7 @@ void run_axes(Emission& e, std::span<const loop::AxisId> axes, const std::functi
     std::string at = name + "_at";
     e.line(fmt::format("for {} in range(0, {}, {}):", at, axis.extent, axis.block));
     ++e.indent;
-    e.line(fmt::format("{} = {}", name,
-                       e.expanded(*e.dim_of[c], fmt::format("{} + tl.arange(0, {})", at, axis.block))));
+    e.define_range(*e.dim_of[c], at);
   }
   size_t start = e.lines.size();
   body();
@@ -225,7 +236,9 @@ Result<KernelText> emit(std::span<const loop::Kernel> parts, Dialect dialect) {
     e.always_loops = parts.size() > 1;
     if (auto carried = carried_buffer(part, e.coordinates))
       e.refuse(fmt::format("{} carries values from one iteration to the next", *carried));
+    plan_transfers(e);
     emit_body(e, text.grid);
+    drop_unused_ranges(e);
     if (e.refusal) return std::move(*e.refusal);
     std::string body = fmt::format("{}\n", fmt::join(e.lines, "\n"));
     for (size_t c = 0; c < e.coordinates.list.size(); ++c) {

@@ -30,6 +30,8 @@ enum class CallForm : uint8_t {
   permute,
   reshape,
   expand_dims,
+  split,
+  join,
   hint,
   nothing,
   atomic,

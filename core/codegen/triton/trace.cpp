@@ -176,7 +176,11 @@ void Tracer::name_axes(const std::string& name, const Object& object) {
   for (const Term& term : form.terms) {
     if (!is_axis(term)) continue;
     TileAxis& axis = trace_.axes[trace_.symbols[term.symbol].axis];
-    if (axis.name.empty() && axes == 1) axis.name = name;
+    if (axis.name.empty() && axes == 1) {
+      axis.name = name;
+      axis.start = form;
+      std::erase_if(axis.start.terms, is_axis);
+    }
     if (axes == 1 && form.terms.size() > 1) axis.is_walked = true;
   }
 }
@@ -343,6 +347,18 @@ void Tracer::merge(Names taken, const Names& other, int line) {
     merged[name] = std::move(object);
   }
   names_ = std::move(merged);
+}
+
+bool Trace::same_axis(AxisId a, AxisId b) const {
+  const TileAxis &x = axes[a], &y = axes[b];
+  if (a == b || (!x.name.empty() && x.name == y.name)) return true;
+  auto is_ending = [](const std::string& name, const std::string& of) {
+    return !of.empty() && name.starts_with(of + "_");
+  };
+  if (!is_ending(x.name, y.name) && !is_ending(y.name, x.name)) return false;
+  IndexForm difference = triton::add(x.start, y.start, -1);
+  return symbols[x.symbol].range == symbols[y.symbol].range && difference.is_affine && difference.is_exact &&
+         difference.constant == 0 && difference.terms.empty();
 }
 
 Trace trace_kernel(const KernelFile& file, const NamedIntegers& blocks) { return Tracer(file, blocks).run(); }

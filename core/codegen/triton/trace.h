@@ -44,6 +44,12 @@ struct Value {
   bool is_tile() const { return !dims.empty(); }
 };
 
+inline int64_t elements_of(const Value& value) {
+  int64_t elements = 1;
+  for (const Dim& dim : value.dims) elements *= dim.extent;
+  return elements;
+}
+
 struct Symbol {
   Range range;
   AxisId axis;  // absent: a scalar
@@ -54,6 +60,7 @@ struct TileAxis {
   std::string name;
   int line = 0;
   SymbolId symbol;
+  IndexForm start;         // what is added to the lanes, once there is a name
   bool is_walked = false;  // a scalar that varies is added: the tile is one of several along the axis
 };
 
@@ -82,9 +89,8 @@ struct Trace {
   std::vector<Access> accesses;
   std::vector<Violation> violations;  // what does not make sense on any target
 
-  bool same_axis(AxisId a, AxisId b) const {
-    return a == b || (!axes[a].name.empty() && axes[a].name == axes[b].name);
-  }
+  // Of one name, or of one with an ending (`x0`, `x0_across`) and the same lanes.
+  bool same_axis(AxisId a, AxisId b) const;
 };
 
 // `blocks`: values for constexprs by name; the others have the defaults of the signature.

@@ -20,6 +20,12 @@ std::string_view last_name(std::string_view name) {
   return {};
 }
 
+int64_t product(const std::vector<int64_t>& extents) {
+  int64_t result = 1;
+  for (int64_t extent : extents) result *= extent;
+  return result;
+}
+
 }  // namespace
 
 Object Tracer::call(const std::string& name, const Arguments& arguments, int line) {
@@ -76,6 +82,8 @@ Object Tracer::call(const std::string& name, const Arguments& arguments, int lin
     case CallForm::permute: return permute(arguments, line);
     case CallForm::reshape: return reshape(std::string(function_name), arguments, line);
     case CallForm::expand_dims: return expand_dims(arguments, line);
+    case CallForm::split: return split(arguments, line);
+    case CallForm::join: return join(arguments, line);
     case CallForm::hint: return arguments.items[0];
     case CallForm::atomic: {
       Object result = elementwise(*function, arguments, line);
@@ -358,6 +366,10 @@ Object Tracer::reshape(const std::string& name, const Arguments& arguments, int 
   if (extents.empty() && !is_scalar)
     return fail(line, "shape", fmt::format("tl.{} takes a shape of constants", name));
   Value result = at(operand);
+  if (name == "reshape" && product(extents) != elements_of(result))
+    return fail(line, "shape",
+                fmt::format("{} has {} elements, the new shape {}", describe_dims(result.dims),
+                            elements_of(result), product(extents)));
   bool is_broadcast = name == "broadcast_to" && result.dims.size() == extents.size();
   std::vector<Dim> dims;
   for (size_t i = 0; i < extents.size(); ++i)
@@ -368,6 +380,39 @@ Object Tracer::reshape(const std::string& name, const Arguments& arguments, int 
   result.operands = {operand.value};
   if (!is_broadcast) result.form = not_affine();
   return add(std::move(result));
+}
+
+// The two halves along the last dimension, which has two elements.
+Object Tracer::split(const Arguments& arguments, int line) {
+  const Object& operand = arguments.items[0];
+  if (!operand.is_value()) return {};
+  Value half = at(operand);
+  if (!half.is_tile() || half.dims.back().extent != 2)
+    return fail(line, "shape",
+                fmt::format("tl.split of {}: the last dimension has two elements", describe_dims(half.dims)));
+  half.dims.pop_back();
+  half.operation = "split";
+  half.line = line;
+  half.operands = {operand.value};
+  half.form = not_affine();
+  Object first = add(half);
+  return {.kind = Object::Kind::tuple, .items = {first, add(std::move(half))}};
+}
+
+// Two tiles of one type along a new last dimension.
+Object Tracer::join(const Arguments& arguments, int line) {
+  if (arguments.items.size() != 2) return fail(line, "shape", "tl.join takes two tiles");
+  std::optional<Value> both = of_two("join", arguments.items[0], arguments.items[1], line);
+  if (!both) return {};
+  const Value& a = at(arguments.items[0]);
+  if (a.dtype != at(arguments.items[1]).dtype)
+    return fail(line, "dtype",
+                fmt::format("tl.join of {} and {}: cast one of the two", to_text(a.dtype),
+                            to_text(at(arguments.items[1]).dtype)));
+  both->dtype = a.dtype;
+  both->dims.push_back({2});
+  both->form = not_affine();
+  return add(std::move(*both));
 }
 
 Object Tracer::expand_dims(const Arguments& arguments, int line) {

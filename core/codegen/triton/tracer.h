@@ -87,6 +87,8 @@ class Tracer {
   Object permute(const Arguments& arguments, int line);
   Object reshape(const std::string& name, const Arguments& arguments, int line);
   Object expand_dims(const Arguments& arguments, int line);
+  Object split(const Arguments& arguments, int line);
+  Object join(const Arguments& arguments, int line);
   Object dot(const Arguments& arguments, int line);
   void check_access(Access& access, const Arguments& arguments, size_t mask_position, int line);
 
