@@ -283,9 +283,9 @@ class TileCompiler {
     IdVector<BufferId, int64_t> reached(kernel.buffers.size(), 0);
     for (size_t i = 0; i < parts.size(); ++i) {
       sym::Facts facts = loop::facts_of(cut_kernel(parts[i], result.parts[i].axes));
-      loop::for_each_access(parts[i], [&](BufferId buffer, Expr index, const loop::Path&, bool) {
+      loop::for_each_access(parts[i], [&](BufferId buffer, Expr index, const loop::Path&, bool is_store) {
         std::optional<int64_t> last = sym::range_of(index, facts).hi;
-        bool is_half = std::ranges::any_of(parts[i].axes, [&](const loop::Axis& axis) {
+        bool is_half = !is_store && std::ranges::any_of(parts[i].axes, [&](const loop::Axis& axis) {
           auto stride = axis::stride_over(index, axis.symbol);
           return stride && stride->is_constant(2);
         });

@@ -664,6 +664,51 @@ def test_functions_of_the_device_have_forms_on_the_host(folder, tmp_path):
     assert found.passed(), [answer["message"] for _, _, answer in found.flat()]
 
 
+PAIRS = """
+        even, odd = tl.split(tl.reshape(x + y, [BX0 // 2, 2]))
+        tl.store(out_ptr + x0, tl.reshape(tl.join(tl.exp(even), odd), [BX0]), mask=m)
+"""
+
+
+@installed
+def test_pairs_are_split_and_joined(folder, tmp_path):
+    text = re.sub(r"\n *tl\.store\(.*\n", PAIRS, (folder / "pointwise.py").read_text(), count=1)
+    (tmp_path / "pointwise.py").write_text(text.replace('{"BX0": 6144}, ', "").replace("6144", "3072"))
+    x, y = (buffers.formula(0, 12301, number, "f32", None).astype(np.float64) for number in (0, 1))
+    values = np.where(np.arange(12301) % 2 == 0, np.exp(x + y), x + y)
+    np.savez(tmp_path / "pointwise.npz", out_at=np.arange(12301), out=values)
+    found = check_all(find_kernel_files([tmp_path]), ["L1", "L2", "L2b", "L3"], [], 1, lambda report: None)[0]
+    assert found.passed(), [answer["message"] for _, _, answer in found.flat()]
+
+
+# With NaN in one row. As codegen/triton/fold.cpp has it (with_nan), and without.
+MAXIMUM = """
+        x = tl.where((x0.to(tl.float32) == 3.0) & (r0.to(tl.float32) == 5.0), float("nan"), x)
+        any_nan = tl.max(tl.where(x != x, 1.0, 0.0), axis=1)[:, None]
+        peak = tl.where(any_nan > 0.0, float("nan"), tl.max(x, axis=1)[:, None])
+        tl.store(y_ptr + (500 * x0 + r0), tl.broadcast_to(peak, [BX0, BR0]), mask=m)
+"""
+
+
+@installed
+@pytest.mark.parametrize("verdict", ["ok", "fail"])
+def test_a_maximum_keeps_nan_only_with_a_fold_beside_it(folder, tmp_path, verdict):
+    text = (folder / "softmax.py").read_text().replace('{"BX0": 8, "BR0": 512}, ', "").replace("= 8,", "= 4,")
+    text = re.sub(r"\n *peak = .*\n(.*\n)* *tl\.store\(.*\n", lambda _: MAXIMUM, text, count=1)
+    if verdict == "fail":
+        text = text.replace("any_nan > 0.0", "any_nan > 1.0")
+    (tmp_path / "softmax.py").write_text(text)
+    values = buffers.formula(0, 9500, 0, "f32", None).astype(np.float64).reshape(19, 500)
+    values[3, 5] = np.nan
+    np.savez(tmp_path / "softmax.npz", y_at=np.arange(9500), y=values.max(1).repeat(500))
+    levels = ["L1", "L2b", "L3"]
+    found = check_all(find_kernel_files([tmp_path]), levels, [], 1, lambda report: None)[0]
+    messages = [answer["message"] for _, _, answer in found.flat()]
+    assert verdicts(found) == {"L0": "not run", "L2": "not run", "L1": "ok", "L2b": verdict, "L3": "ok"}, (
+        messages
+    )
+
+
 @installed
 def test_device_formulas_are_seen(folder, tmp_path):
     """log1p of small numbers: exact where the kernel is run as it is, far off as the device rewrites it."""
