@@ -46,6 +46,13 @@ void bind_report(nb::module_& module) {
           "(name, why it is in this kernel) of what was fused.")
       .def_ro("bytes_read", &driver::KernelRecord::bytes_read)
       .def_ro("bytes_written", &driver::KernelRecord::bytes_written);
+  nb::class_<target::RouteRecord>(module, "RouteRecord",
+                                  "A kernel or a library call, and why, where both are.")
+      .def_ro("op", &target::RouteRecord::op)
+      .def_ro("choice", &target::RouteRecord::choice)
+      .def_ro("reason", &target::RouteRecord::reason)
+      .def_ro("condition", &target::RouteRecord::condition, "On sizes; empty: always.")
+      .def_ro("source", &target::RouteRecord::source);
   nb::class_<CompileReport>(module, "CompileReport", "What a compile did.")
       .def_ro("target", &CompileReport::target)
       .def_ro("nodes", &CompileReport::nodes)
@@ -53,6 +60,7 @@ void bind_report(nb::module_& module) {
       .def_ro("unique_kernels", &CompileReport::unique_kernels)
       .def_prop_ro("kernel_records", [](const CompileReport& report) { return report.steps.kernels; })
       .def_prop_ro("externs", [](const CompileReport& report) { return report.steps.externs; })
+      .def_prop_ro("routes", [](const CompileReport& report) { return report.steps.routes; })
       .def_ro("seconds", &CompileReport::seconds)
       .def_ro("peak_bytes", &CompileReport::peak_bytes)
       .def_ro("cache_hit", &CompileReport::cache_hit)

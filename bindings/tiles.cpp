@@ -1,10 +1,12 @@
 #include "tiles.h"
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/error.h"
 #include "driver/compile_tiles.h"
 #include "graph_builder.h"
 
@@ -45,18 +47,25 @@ void bind_tiles(nb::module_& module) {
   nb::class_<TileCompilation>(module, "TileCompilation", "The kernels and library calls of a graph.")
       .def_ro("kernels", &TileCompilation::kernels)
       .def_ro("externs", &TileCompilation::externs)
+      .def_ro("routes", &TileCompilation::routes)
       .def_ro("refused", &TileCompilation::refused)
       .def_ro("seconds", &TileCompilation::seconds);
   module.def(
       "compile_tiles",
-      [](const GraphBuilder& builder, const std::string& target) {
+      [](const GraphBuilder& builder, const std::string& target, std::optional<int64_t> softmax_width,
+         bool wide) {
         TileTarget found = find_tile_target(target);
+        if (softmax_width.value_or(0) < 0)
+          throw UserError(fmt::format("softmax_width must not be negative: {}", *softmax_width));
+        target::Router router(found.device, {.softmax_width = softmax_width},
+                              wide ? target::Choice::library : target::Choice::fused);
         nb::gil_scoped_release release;
-        return compile_tiles(builder.graph(), found, builder.hints());
+        return compile_tiles(builder.graph(), found, builder.hints(), std::move(router));
       },
-      nb::arg("builder"), nb::arg("target"),
-      "The kernel texts of a graph for a target that computes in tiles. Raises UserError for an unknown "
-      "target.");
+      nb::arg("builder"), nb::arg("target"), nb::arg("softmax_width") = nb::none(), nb::arg("wide") = false,
+      "The kernel texts of a graph for a target that computes in tiles. softmax_width: the bound of its "
+      "row, 0: none. wide: rows of unknown width are longer than their bound. Raises UserError for an "
+      "unknown target.");
   module.def(
       "run_reference",
       [](const std::string& loop_text, const std::vector<int64_t>& extents, const std::vector<int64_t>& sizes,

@@ -41,7 +41,8 @@ int64_t peak_bytes(runtime::Executor& executor, const std::vector<loop::Size>& s
 
 Compiled build(const graph::Graph& input, std::shared_ptr<sym::Context> context,
                const target::CpuTarget& target, const CompileOptions& options, Stages& stages) {
-  graph::Graph graph = optimize_graph(input, stages);
+  target::Router router;
+  graph::Graph graph = optimize_graph(input, stages, router);
   loop::Program fused = make_program(graph, stages);
   loop::Program program = schedule_program(fused, target, stages);
   BuiltKernels kernels = build_and_keep(program, target, options.opt_level, stages);
@@ -53,6 +54,7 @@ Compiled build(const graph::Graph& input, std::shared_ptr<sym::Context> context,
   report.kernels = static_cast<int64_t>(kernels.artifact_of.size());
   report.unique_kernels = static_cast<int64_t>(kernels.artifacts.size());
   report.steps = describe_steps(fused, options.hints);
+  report.steps.routes = router.records();
   result.plan = stages.run("build", "make_plan", [&] {
     return std::make_shared<const runtime::Plan>(
         make_plan(program, std::move(kernels), plan_inputs(input), std::move(context)));

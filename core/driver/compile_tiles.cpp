@@ -318,16 +318,18 @@ bool is_empty(const loop::Kernel& kernel) {
 
 }  // namespace
 
-TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& target, const SizeHints& hints) {
+TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& target, const SizeHints& hints,
+                              target::Router router) {
   auto start = std::chrono::steady_clock::now();
   Stages stages("", false);
   TileCompiler compiler(target, hints);
-  graph::Graph optimized = optimize_graph(graph, stages);
+  graph::Graph optimized = optimize_graph(graph, stages, router);
   loop::Program program = make_program(optimized, stages, {},
                                        [&](const loop::Kernel& kernel) { return compiler.accepts(kernel); });
   TileCompilation result;
   StepRecords records = describe_steps(program, hints);
   result.externs = std::move(records.externs);
+  result.routes = router.records();
   size_t next = 0;
   stages.run("codegen", "emit", [&] {
     for (const auto& step : program.steps) {

@@ -67,11 +67,14 @@ struct Refused {
 struct TileCompilation {
   std::vector<TileKernel> kernels;  // in program order
   std::vector<ExternRecord> externs;
+  std::vector<target::RouteRecord> routes;  // of operators that might have been the other
   std::vector<Refused> refused;
   std::vector<std::pair<std::string, double>> seconds;
 };
 
-TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& target, const SizeHints& hints);
+// router: of the target's device.
+TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& target, const SizeHints& hints,
+                              target::Router router);
 
 // Runs a kernel's text in the interpreter. `extents`: per axis (AxisRecord) another one, or 0. `buffers`: data of the kernel's
 // buffers that are not local, in order.

@@ -9,7 +9,7 @@
 
 namespace kerf::driver {
 
-graph::Graph optimize_graph(const graph::Graph& input, Stages& stages) {
+graph::Graph optimize_graph(const graph::Graph& input, Stages& stages, target::Router& router) {
   stages.run("graph", "import", [&] {
     stages.record("import", input);
     return true;
@@ -17,12 +17,17 @@ graph::Graph optimize_graph(const graph::Graph& input, Stages& stages) {
   auto run = [&](const char* name, graph::Graph (*pass)(const graph::Graph&), const graph::Graph& graph) {
     return stages.run("graph", name, [&] { return pass(graph); });
   };
+  auto route = [&](const char* name, graph::Graph (*pass)(const graph::Graph&, target::Router&),
+                   const graph::Graph& graph) {
+    return stages.run("graph", name, [&] { return pass(graph, router); });
+  };
   // Dead nodes first: a backward graph carries many, and nothing after should look at them.
   graph::Graph graph = run("remove_dead_nodes", graph::remove_dead_nodes, input);
   // Views of views become one before equal nodes are looked for, so that two spellings of one view are equal.
   graph = run("simplify_views", graph::simplify_views, graph);
   graph = run("eliminate_common_nodes", graph::eliminate_common_nodes, graph);
-  graph = run("recognize_attention", graph::recognize_attention, graph);
+  graph = route("recognize_attention", graph::recognize_attention, graph);
+  graph = route("route_composites", graph::route_composites, graph);
   // Everything that wants composites whole (recognition, partition, routing) stands before this line.
   graph = run("expand_composites", graph::expand_composites, graph);
   // Gradients of embeddings are scatters only now.

@@ -8,11 +8,12 @@
 #include "loop/program.h"
 #include "sched/schedule_program.h"
 #include "target/cpu.h"
+#include "target/routing.h"
 
 namespace kerf::driver {
 
-// Tensor-level passes: what reaches lowering. Composites are gone afterwards.
-graph::Graph optimize_graph(const graph::Graph& graph, Stages& stages);
+// Tensor-level passes: what reaches lowering. Composites are gone afterwards; the router keeps what was decided about them.
+graph::Graph optimize_graph(const graph::Graph& graph, Stages& stages, target::Router& router);
 
 // Graph to fused Program, not yet scheduled.
 // limits, accepts: of the target (schedule_program.h).

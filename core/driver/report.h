@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "loop/program.h"
+#include "target/routing.h"
 
 namespace kerf::driver {
 
@@ -32,6 +33,7 @@ struct KernelRecord {
 struct StepRecords {
   std::vector<KernelRecord> kernels;
   std::vector<ExternRecord> externs;
+  std::vector<target::RouteRecord> routes;  // of operators that might have been the other
 };
 
 // `program`: fused and not yet scheduled, so that loops have the extents of their domains.

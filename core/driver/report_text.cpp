@@ -8,11 +8,17 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Merged, name, sources, why)
 
 }  // namespace kerf::loop
 
+namespace kerf::target {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RouteRecord, op, choice, reason, condition, source)
+
+}  // namespace kerf::target
+
 namespace kerf::driver {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelRecord, name, sources, members, bytes_read, bytes_written)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExternRecord, op, reason, source, bytes, is_library)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepRecords, kernels, externs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepRecords, kernels, externs, routes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CompileReport, target, nodes, kernels, unique_kernels, steps, peak_bytes)
 
 std::string report_text(const CompileReport& report) {

@@ -99,6 +99,13 @@ std::string on_graph(std::string_view text) {
   return graph::to_text(result);
 }
 
+// As that target wants it.
+template <Graph (*pass)(const Graph&, target::Router&), target::Device device>
+Graph routed(const Graph& graph) {
+  target::Router router(device);
+  return pass(graph, router);
+}
+
 template <Program (*pass)(const Program&)>
 std::string on_program(std::string_view text) {
   sym::Context context;
@@ -181,7 +188,11 @@ constexpr TextPass kPasses[] = {
     // graph
     {"import_externals", "externals that have a lowering become nodes", on_graph<graph::import_externals>},
     {"recognize_attention", "attention that a model writes out becomes the library's",
-     on_graph<graph::recognize_attention>},
+     on_graph<routed<graph::recognize_attention, target::Device::cpu>>},
+    {"route_composites", "composites that the CPU's library computes become externs",
+     on_graph<routed<graph::route_composites, target::Device::cpu>>},
+    {"route_npu", "composites that an Ascend NPU's library computes become externs",
+     on_graph<routed<graph::route_composites, target::Device::npu>>},
     {"join_added_scatters", "rows added into zeros join a sum", on_graph<graph::join_added_scatters>},
     {"remove_dead_nodes", "drop what nothing reads", on_graph<graph::remove_dead_nodes>},
     {"eliminate_common_nodes", "compute equal values once", on_graph<graph::eliminate_common_nodes>},

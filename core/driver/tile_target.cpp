@@ -10,7 +10,7 @@ namespace kerf::driver {
 using codegen::triton::Dialect;
 
 TileTarget find_tile_target(std::string_view name) {
-  if (name == "cuda") return {"cuda", Dialect::nvidia, {}};
+  if (name == "cuda") return {"cuda", target::Device::cuda, Dialect::nvidia, {}};
   for (const target::NpuTarget& npu : target::npu_targets()) {
     if (name != fmt::format("npu:{}", npu.name)) continue;
     // Blocks are chosen by what fits the buffer; this is where the search begins.
@@ -22,8 +22,8 @@ TileTarget find_tile_target(std::string_view name) {
                              .masked_reads = false,
                              .backwards = false,
                              .doubles = false};
-    return {std::string(name), Dialect::ascend, limits,        npu.vector_cores,
-            npu.buffer_bytes,  npu.alignment,   npu.most_reads};
+    return {std::string(name), target::Device::npu, Dialect::ascend, limits,
+            npu.vector_cores,  npu.buffer_bytes,    npu.alignment,   npu.most_reads};
   }
   std::string known = "cuda";
   for (const target::NpuTarget& npu : target::npu_targets()) known += fmt::format(", npu:{}", npu.name);

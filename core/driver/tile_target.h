@@ -6,11 +6,13 @@
 
 #include "codegen/triton/emit.h"
 #include "sched/tile_kernel.h"
+#include "target/routing.h"
 
 namespace kerf::driver {
 
 struct TileTarget {
   std::string name;  // "npu:910B3", "cuda"
+  target::Device device = target::Device::cuda;
   codegen::triton::Dialect dialect = codegen::triton::Dialect::nvidia;
   sched::TileLimits limits;
   int cores = 0;                // programs run at the same time; 0: as many programs as tiles

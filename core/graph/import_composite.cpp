@@ -26,15 +26,22 @@ std::vector<int64_t> append_present(const ImportCall& call, std::initializer_lis
 
 }  // namespace
 
-// self, dim, half_to_float. A 0-d tensor is a row of one element.
+// self, dim, half_to_float; _safe_softmax: self, dim, dtype, to which the operand is converted first. A 0-d tensor is a row
+// of one element.
 Imported import_softmax(const ImportCall& call) {
   Term x = call.tensor(0);
+  if (call.row.op == Op::safe_softmax) {
+    // Eager looks for lost rows before it converts: that shows where numbers become infinite.
+    if (call.result().dtype != x.dtype() && compute_dtype(x.dtype()) != call.result().dtype &&
+        call.result().dtype != DType::f64)
+      return decline("of {} in {}", to_text(x.dtype()), to_text(call.result().dtype));
+    x = x.in(call.result().dtype);
+  }
   if (!is_floating(x.dtype())) return decline("of {}", to_text(x.dtype()));
   Term row = x.type().rank() ? x : call.term(call.builder.unsqueeze(x, 0));
   std::vector<std::pair<Attr, AttrValue>> attributes = {{Attr::dim, call.dim(1, x.type().rank())}};
   if (call.row.op != Op::safe_softmax) attributes.emplace_back(Attr::half_to_float, call.boolean(2));
   ValueId out = call.builder.node(call.row.op, {row}, attributes, {})[0];
-  // _safe_softmax(self, dim, dtype)
   return rounded(call, call.term(call.builder.reshape(out, x.type().shape)));
 }
 

@@ -13,11 +13,6 @@ constexpr std::pair<std::string_view, std::string_view> kRows[] = {
 #undef LIBRARY_OP
 };
 
-// From so many keys on, the library's attention is faster, the repair of lost rows included: measured in
-// docs/decisions/0027.
-constexpr int64_t kLeastKeys = 384;
-constexpr int64_t kLeastKeysHalf = 256;
-
 bool has_word(std::string_view name, std::string_view word) {
   while (!name.empty()) {
     const size_t end = std::min(name.find('_'), name.size());
@@ -36,11 +31,6 @@ std::string_view library_reason(std::string_view op) {
   for (const auto& [word, reason] : kRows)
     if (has_word(name, word)) return reason;
   return {};
-}
-
-bool prefers_library_attention(DType dtype, std::optional<int64_t> keys) {
-  if (dtype == DType::f32) return keys.value_or(kLeastKeys) >= kLeastKeys;
-  return dtype == DType::bf16 && keys.value_or(kLeastKeysHalf) >= kLeastKeysHalf;
 }
 
 }  // namespace kerf::target

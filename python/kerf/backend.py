@@ -174,6 +174,7 @@ def _record(
             cache_hit=report.cache_hit,
             graph_text=report.graph_text,
             opt_level=options.opt_level,
+            routes=tuple((r.op, r.choice, r.reason, r.source) for r in report.routes),
         ),
         compiled,
     )

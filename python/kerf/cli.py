@@ -21,13 +21,15 @@ def compile(
     out: Annotated[Path, typer.Option(help="Folder for a file per kernel.")],
     training: Annotated[bool, typer.Option("--training", help="The backward pass too.")] = False,
     dynamic: Annotated[bool, typer.Option("--dynamic", help="Sizes may change.")] = False,
+    softmax_width: Annotated[int | None, typer.Option(help="Ascend: longer rows are a library call.")] = None,
 ) -> None:
     """Writes the kernels of a model for a target, without the device."""
     from kerf.errors import KerfError
     from kerf.offline.models import compile_file
 
     try:
-        plan = compile_file(model, target=target, training=training, dynamic=dynamic)
+        options = {"training": training, "dynamic": dynamic, "softmax_width": softmax_width}
+        plan = compile_file(model, target=target, **options)
         plan.save(out)
     except (KerfError, OSError) as error:
         typer.echo(f"kerf compile: {error}", err=True)

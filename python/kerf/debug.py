@@ -67,6 +67,7 @@ class Compilation:
         unique_kernels: kernels of different text.
         kernel_records: the launches, in order.
         externs: what runs as a library call.
+        routes: (operator, "kernel" or "library", why, the user's line) of what both compute.
         seconds: PHASES -> elapsed seconds.
         bytes: moved by a call, by "kernels", "library" (calls by design) and "other_externs".
         peak_bytes: memory that a call takes for temporaries and results; 0 where it is not known.
@@ -89,6 +90,7 @@ class Compilation:
     cache_hit: bool
     graph_text: str = dataclasses.field(repr=False)
     opt_level: int = 2
+    routes: tuple[tuple[str, str, str, str], ...] = ()
 
     def source(self) -> str:
         """The text of every stage: graphs, programs, kernels, LLVM IR, plan. Compiles the graph once more."""

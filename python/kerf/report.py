@@ -62,6 +62,10 @@ def describe(record: Compilation) -> str:
     ]
     if externs:
         lines += table(("calls", "extern", "moves", "from", "why not compiled"), externs)
+    routes = Counter((op, choice, source, why) for op, choice, why, source in record.routes)
+    if routes:
+        rows = [(str(count), *route) for route, count in routes.most_common()]
+        lines += table(("calls", "operator", "runs as", "from", "by which rule"), rows)
     return "\n".join(lines)
 
 

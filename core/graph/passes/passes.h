@@ -3,6 +3,7 @@
 #include <string>
 
 #include "graph/graph.h"
+#include "target/routing.h"
 
 namespace kerf::graph {
 
@@ -21,12 +22,14 @@ Graph eliminate_common_nodes(const Graph& graph);
 // (the library takes strides).
 Graph simplify_views(const Graph& graph);
 
-// Attention that a model writes out becomes the library's, where nobody keeps the probabilities.
-Graph recognize_attention(const Graph& graph);
+// Attention that a model writes out becomes the library's, where nobody keeps the probabilities and the target wants it.
+Graph recognize_attention(const Graph& graph, target::Router& router);
+
+// Composites that the target wants as library calls become externs.
+Graph route_composites(const Graph& graph, target::Router& router);
 
 // Every composite becomes pointwise, reduce, view and gather nodes, computed in f32 (f64 for f64) with one
-// rounding at the end, in the formulation that eager's kernels use. Composites that the target routes to a
-// library become externs.
+// rounding at the end, in the formulation that eager's kernels use.
 Graph expand_composites(const Graph& graph);
 
 // Rows added into zeros, and that added to another value: the rows are added to the value.

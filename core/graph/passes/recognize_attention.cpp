@@ -18,7 +18,6 @@
 #include "graph/passes/rewrite.h"
 #include "graph/shape.h"
 #include "graph/term.h"
-#include "target/library_ops.h"
 
 namespace kerf::graph {
 
@@ -154,11 +153,7 @@ class Matcher {
       if (compute_dtype(graph_.type(mask).dtype) != DType::f32) return false;
     const Shape& query = graph_.type(found_.query).shape;
     if (may_be_empty(found_.scores) || may_be_empty(query)) return false;
-    const Shape& value = graph_.type(found_.value).shape;
-    sym::Expr keys = found_.scores[3];
-    return query[2] == value[2] &&
-           target::prefers_library_attention(
-               dtype, keys.is_constant() ? std::optional(keys.constant()) : std::nullopt);
+    return query[2] == graph_.type(found_.value).shape[2];
   }
 
   // The library divides by the numbers of heads and rows.
@@ -283,12 +278,21 @@ class Call {
 
 }  // namespace
 
-Graph recognize_attention(const Graph& graph) {
+Graph recognize_attention(const Graph& graph, target::Router& router) {
   Matcher matcher(graph);
   Rewrite rewrite(graph);
+  const sym::Facts facts = facts_of(graph);
+  auto wants_library = [&](const Node& product, const Attention& attention) {
+    target::RouteQuery query{.op = "attention",
+                             .dtype = graph.type(product.results[0]).dtype,
+                             .width = attention.scores[3],
+                             .widths = sym::range_of(attention.scores[3], facts)};
+    if (product.source.valid()) query.source = graph.sources[product.source];
+    return router.decide(query).choice == target::Choice::library;
+  };
   for (const Node& node : graph.nodes) {
     std::optional<Attention> attention = matcher.match(node);
-    if (!attention) {
+    if (!attention || !wants_library(node, *attention)) {
       rewrite.copy(node);
       continue;
     }

@@ -9,6 +9,7 @@ import functools
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ class Kernel:
         source: the user's lines that it computes.
         graph: the graph that it belongs to, "0 forward".
         uses: how many launches run it, in all graphs.
+        when: a condition on sizes, where a test at run time picks between two plans of its graph; else empty.
     """
 
     name: str
@@ -51,11 +53,12 @@ class Kernel:
     graph: str
     uses: int
     core: Any = dataclasses.field(repr=False)
+    when: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Extern:
-    """A library call: its operator, why it is no kernel, the user's line, the bytes it moves."""
+    """A library call: its operator, why it is no kernel, the user's line, the bytes it moves; Kernel.when."""
 
     op: str
     reason: str
@@ -63,6 +66,24 @@ class Extern:
     graph: str
     bytes: int
     is_library: bool
+    when: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Route:
+    """Of an operator that both a kernel and a library call compute: which of them, and the rule's reason.
+
+    Attributes:
+        choice: "kernel" or "library".
+        when: a condition on sizes under which this holds; empty: always.
+    """
+
+    op: str
+    choice: str
+    reason: str
+    source: str
+    graph: str
+    when: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +94,9 @@ class Plan:
         target: its name.
         kernels: each different one once.
         externs: every library call.
-        kernel_bytes: that all launches move.
+        kernel_bytes: that all launches move; of two plans of a graph, those of the one for narrow rows.
         seconds: of the processor in C++, all rounds of all graphs.
+        routes: what was decided about operators that both a kernel and a library call compute.
     """
 
     target: str
@@ -82,19 +104,26 @@ class Plan:
     externs: tuple[Extern, ...]
     kernel_bytes: int
     seconds: float
+    routes: tuple[Route, ...] = ()
 
     @property
     def share(self) -> float:
         """Bytes moved by kernels, of all that are not matrix products, convolutions or attention."""
-        others = sum(e.bytes for e in self.externs if not e.is_library)
+        others = sum(e.bytes for e in self.externs if not e.is_library and ">" not in e.when)
         total = self.kernel_bytes + others
         return self.kernel_bytes / total if total else 1.0
 
     def report(self) -> str:
-        """The kernels with their axes, and the library calls with their reasons."""
+        """The kernels with their axes, the library calls with their reasons, and the rules that chose."""
+
+        def where(what: Kernel | Extern | Route) -> str:
+            return f" where {what.when}" if what.when else ""
+
         lines = [f"{len(self.kernels)} kernels for {self.target}, {self.share:.1%} of the bytes"]
-        lines += [f"  {k.graph}  {k.name}  {list(k.axes)}" for k in self.kernels]
-        lines += [f"  {e.graph}  {e.op}: {e.reason}  {e.source}" for e in self.externs]
+        lines += [f"  {k.graph}  {k.name}  {list(k.axes)}{where(k)}" for k in self.kernels]
+        lines += [f"  {e.graph}  {e.op}{where(e)}: {e.reason}  {e.source}" for e in self.externs]
+        calls = Counter(f"{r.op} as {r.choice}{where(r)}: {r.reason}" for r in self.routes)
+        lines += [f"  {count} x {text}" for text, count in calls.items()]
         return "\n".join(lines)
 
     def save(self, folder: str | Path, *, expected: bool = True) -> list[Path]:
@@ -118,9 +147,11 @@ class Plan:
             "target": self.target,
             "kernels": [
                 {"file": p.name, "axes": k.axes, "source": k.source, "uses": k.uses, "bytes": k.core.bytes}
+                | ({"when": k.when} if k.when else {})
                 for p, k in zip(paths, self.kernels, strict=True)
             ],
             "externs": [dataclasses.asdict(e) for e in self.externs],
+            "routes": [dataclasses.asdict(r) for r in self.routes],
         }
         (folder / "plan.json").write_text(json.dumps(described, indent=1) + "\n")
         return paths
@@ -133,6 +164,7 @@ def compile_for(
     target: str,
     training: bool = False,
     dynamic: bool = False,
+    softmax_width: int | None = None,
 ) -> Plan:
     """Compiles `model` for a target without the device.
 
@@ -142,36 +174,70 @@ def compile_for(
         target: "npu:910B3", "npu:910_9382", "npu:950" or "cuda".
         training: the backward pass too, of the sum of all results that require gradients, or of `.loss`.
         dynamic: sizes as torch.compile(dynamic=True) has them.
+        softmax_width: on Ascend the softmax and log-softmax of longer rows is a library call; 0: never.
+            Default: 256 (docs/routing.md).
 
     Raises:
-        UserError: unknown target; a tensor on another device.
+        UserError: unknown target; a tensor on another device; a negative softmax_width.
     """
-    return compile_graphs(trace(model, inputs, training, dynamic), target)
+    return compile_graphs(trace(model, inputs, training, dynamic), target, softmax_width)
 
 
-def compile_graphs(graphs: Sequence[tuple[str, fx.GraphModule]], target: str) -> Plan:
+def compile_graphs(
+    graphs: Sequence[tuple[str, fx.GraphModule]], target: str, softmax_width: int | None = None
+) -> Plan:
     """compile_for on what `trace` returned, which stays as it is."""
-    kernels: dict[str, Kernel] = {}
+    kernels: dict[tuple[str, str], Kernel] = {}
     externs: list[Extern] = []
+    routes: list[Route] = []
     moved, seconds = 0, 0.0
     for name, gm in graphs:
-        compiled, spent = _compile(gm, name, target)
+        plans, spent = _compile_by_width(gm, name, target, softmax_width)
         seconds += spent
-        externs += [
-            Extern(e.op, e.reason, _line(e.source), name, e.bytes, e.is_library) for e in compiled.externs
-        ]
-        for kernel in compiled.kernels:
-            moved += kernel.bytes
-            key = kernel.text[kernel.text.index("@triton.jit") :]
-            if key in kernels:
-                kernels[key] = dataclasses.replace(kernels[key], uses=kernels[key].uses + 1)
-                continue
-            axes = tuple(int(a.extent) if a.extent.isdigit() else a.extent for a in kernel.axes)
-            source = tuple(dict.fromkeys(filter(None, map(_line, kernel.sources))))
-            kernels[key] = Kernel(
-                kernel.name, axes, tuple(kernel.accesses), kernel.text, source, name, 1, kernel
-            )
-    return Plan(target, tuple(kernels.values()), tuple(externs), moved, seconds)
+        texts = [{_function(k.text) for k in plan.kernels} for _, plan in plans]
+        calls = [Counter(map(_identity, plan.externs)) for _, plan in plans]
+        always = functools.reduce(Counter.__and__, calls)
+        for position, (when, compiled) in enumerate(plans):
+            shared = always.copy()
+            for e in compiled.externs:
+                in_all = shared[_identity(e)] > 0
+                shared[_identity(e)] -= 1
+                if position and in_all:
+                    continue
+                extern = Extern(e.op, e.reason, _line(e.source), name, e.bytes, e.is_library)
+                externs.append(extern if in_all else dataclasses.replace(extern, when=when))
+            routes += [
+                Route(r.op, r.choice, r.reason, _line(r.source), name, r.condition)
+                for r in compiled.routes
+                if r.condition or not position
+            ]
+            for kernel in compiled.kernels:
+                function = _function(kernel.text)
+                in_all = all(function in others for others in texts)
+                if position and in_all:
+                    continue
+                moved += kernel.bytes if not position else 0
+                key = (function, "" if in_all else when)
+                if key in kernels:
+                    kernels[key] = dataclasses.replace(kernels[key], uses=kernels[key].uses + 1)
+                else:
+                    kernels[key] = _kernel(kernel, name, key[1])
+    return Plan(target, tuple(kernels.values()), tuple(externs), moved, seconds, tuple(routes))
+
+
+def _identity(extern: _core.ExternRecord) -> tuple[str, str, str, int]:
+    return extern.op, extern.reason, extern.source, extern.bytes
+
+
+def _function(text: str) -> str:
+    """What tells kernels apart: the file from its function on."""
+    return text[text.index("@triton.jit") :]
+
+
+def _kernel(kernel: _core.TileKernel, graph: str, when: str) -> Kernel:
+    axes = tuple(int(a.extent) if a.extent.isdigit() else a.extent for a in kernel.axes)
+    source = tuple(dict.fromkeys(filter(None, map(_line, kernel.sources))))
+    return Kernel(kernel.name, axes, tuple(kernel.accesses), kernel.text, source, graph, 1, kernel, when)
 
 
 def trace(model: Any, inputs: Any, training: bool, dynamic: bool) -> list[tuple[str, fx.GraphModule]]:
@@ -212,7 +278,21 @@ def trace(model: Any, inputs: Any, training: bool, dynamic: bool) -> list[tuple[
     return graphs
 
 
-def _compile(gm: fx.GraphModule, name: str, target: str) -> tuple[_core.TileCompilation, float]:
+def _compile_by_width(
+    gm: fx.GraphModule, name: str, target: str, softmax_width: int | None
+) -> tuple[list[tuple[str, _core.TileCompilation]], float]:
+    """(When it is to run, the graph compiled): two, where rules wait for a width; both are right. Seconds."""
+    narrow, seconds = _compile(gm, name, target, softmax_width, False)
+    if not (conditions := dict.fromkeys(r.condition for r in narrow.routes if r.condition)):
+        return [("", narrow)], seconds
+    wide, more = _compile(gm, name, target, softmax_width, True)
+    others = dict.fromkeys(r.condition for r in wide.routes if r.condition)
+    return [(" and ".join(conditions), narrow), (" or ".join(others), wide)], seconds + more
+
+
+def _compile(
+    gm: fx.GraphModule, name: str, target: str, softmax_width: int | None, wide: bool
+) -> tuple[_core.TileCompilation, float]:
     """Compiles until the target has code for every kernel: what it refuses becomes library calls.
 
     The seconds are the processor's in the core.
@@ -222,7 +302,7 @@ def _compile(gm: fx.GraphModule, name: str, target: str) -> tuple[_core.TileComp
     for _ in range(_MOST_ROUNDS):
         imported = import_graph(gm, fallback_random=True, refused=refused, devices=("cpu", "meta"))
         begin = time.process_time()
-        compiled = _core.compile_tiles(imported.builder, target)
+        compiled = _core.compile_tiles(imported.builder, target, softmax_width, wide)
         seconds += time.process_time() - begin
         fresh = {
             _node(source): f"{target}: {kernel.reason}"

@@ -4,6 +4,7 @@ import re
 import runpy
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -21,7 +22,7 @@ def is_model(path: Path) -> bool:
     return path.suffix == ".py" and path.is_file() and not _KERNEL.search(path.read_text(errors="replace"))
 
 
-def compile_file(path: Path, *, target: str, training: bool, dynamic: bool) -> Plan:
+def compile_file(path: Path, *, target: str, **options: Any) -> Plan:
     """compile_for on the `model` and `inputs` (a sequence or mapping) of a Python file, or on a saved graph.
 
     Raises:
@@ -39,7 +40,7 @@ def compile_file(path: Path, *, target: str, training: bool, dynamic: bool) -> P
         if missing := [name for name in ("model", "inputs") if name not in names]:
             raise UserError(f"{path} defines no {' and no '.join(missing)}")
         model, inputs = names["model"], names["inputs"]
-    return compile_for(model, inputs, target=target, training=training, dynamic=dynamic)
+    return compile_for(model, inputs, target=target, **options)
 
 
 def save_kernels(paths: Sequence[Path], target: str, training: bool, folder: Path) -> list[Path]:
@@ -51,7 +52,7 @@ def save_kernels(paths: Sequence[Path], target: str, training: bool, folder: Pat
     result = []
     for number, path in enumerate(paths):
         if is_model(path):
-            plan = compile_file(path, target=target, training=training, dynamic=False)
+            plan = compile_file(path, target=target, training=training)
             if not plan.kernels:
                 raise UserError(f"{path} has no kernels for {target}: it is all library calls")
             path = folder / f"{number}_{path.stem}"
