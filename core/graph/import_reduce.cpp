@@ -44,6 +44,15 @@ struct Moments {
   Term squares;  // sum of squared deviations
 };
 
+// max(elements - correction, 0): a number where the sizes are known, which needs no kernel that others would wait for.
+Term reduced_by(const Term& elements, double correction) {
+  if (correction == 0) return elements;
+  const Graph& graph = elements.builder().graph();
+  const Node& node = graph.nodes[graph.values[elements.value()].producer];
+  if (node.op != Op::constant) return maximum(elements - correction, 0.0);
+  return std::max(node.get<Scalar>(Attr::value).f - correction, 0.0);
+}
+
 // Squares are f64 as eager's: those of f32 may be beyond f32.
 Moments moments(const ImportCall& call, Term x, const Dims& dims, size_t correction, bool keepdim) {
   x = x.computing();
@@ -52,9 +61,8 @@ Moments moments(const ImportCall& call, Term x, const Dims& dims, size_t correct
   Term elements = count(x, dims, DType::f64);
   Term squares = sum(deviation * deviation, dims, keepdim);
   double c = call.is_none(correction) ? 1 : call.number(correction);
-  Term divisor = c == 0 ? elements : maximum(elements - c, 0.0);
   Shape shape = squares.type().shape;
-  return {call.term(call.builder.reshape(mean, shape)), squares / divisor, squares};
+  return {call.term(call.builder.reshape(mean, shape)), squares / reduced_by(elements, c), squares};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// gelu, exact (by erf) and by its tanh approximation, and the exact derivative of each.
+// gelu, exact (by erf) and by its tanh approximation, and the exact derivative of each. With z the argument of tanh,
+// 0.5 * (1 + tanh(z)) = 1 / (1 + exp(-2 z)) = s, which keeps its digits where z is negative, and tanh'(z) = 4 s (1 - s).
 #include <numbers>
 #include <string>
 
@@ -17,17 +18,18 @@ bool by_tanh(const Composite& composite) {
   return composite.node.get<std::string>(Attr::approximate) == "tanh";
 }
 
-Term tanh_of_inner(const Term& x) {
+// 1 / s
+Term inverse_share(const Term& x) {
   Term cube = x * x * x;
-  return tanh(kTanhScale * (x + kTanhCube * cube));
+  return 1.0 + exp(-2 * kTanhScale * (x + kTanhCube * cube));
 }
 
 }  // namespace
 
 Expanded expand_gelu(const Composite& composite) {
   Term x = composite.computing(0);
-  Term factor = by_tanh(composite) ? tanh_of_inner(x) : erf(x * kSqrtHalf);
-  return {composite.result(0, 0.5 * x * (1.0 + factor))};
+  if (by_tanh(composite)) return {composite.result(0, x / inverse_share(x))};
+  return {composite.result(0, 0.5 * x * (1.0 + erf(x * kSqrtHalf)))};
 }
 
 // grad, input
@@ -38,11 +40,10 @@ Expanded expand_gelu_backward(const Composite& composite) {
     Term pdf = exp(-0.5 * x * x) * kPdfScale;
     return {composite.result(0, grad * (cdf + x * pdf))};
   }
-  Term t = tanh_of_inner(x);
-  Term left = 0.5 * (1.0 + t);
-  Term inner_slope = kTanhScale * (1.0 + 3 * kTanhCube * (x * x));
-  Term right = 0.5 * x * (1.0 - t * t) * inner_slope;
-  return {composite.result(0, grad * (left + right))};
+  Term s = 1.0 / inverse_share(x);
+  Term slope = kTanhScale * (1.0 + 3 * kTanhCube * (x * x));
+  Term right = 2.0 * x * (s * (1.0 - s)) * slope;
+  return {composite.result(0, grad * (s + right))};
 }
 
 }  // namespace kerf::graph
