@@ -4,6 +4,7 @@
 #include "graph/passes/passes.h"
 #include "lower/lower.h"
 #include "sched/order_steps.h"
+#include "sched/realise.h"
 #include "sched/schedule_program.h"
 #include "sched/split_folds.h"
 
@@ -39,8 +40,11 @@ graph::Graph optimize_graph(const graph::Graph& input, Stages& stages, target::R
 }
 
 loop::Program make_program(const graph::Graph& graph, Stages& stages, const sched::ColumnLimits& limits,
-                           const sched::Accepts& accepts) {
+                           const sched::Accepts& accepts, bool realises_views) {
   loop::Program program = stages.run("lower", "lower", [&] { return lower::lower(graph); });
+  // Before anything is merged, so that what reads a copy is merged on the copy's axes.
+  if (realises_views)
+    program = stages.run("schedule", "realise_views", [&] { return sched::realise_views(program); });
   // Before grouping, so that each half of a fold is merged with what it belongs to.
   program = stages.run("schedule", "split_folds", [&] { return sched::split_folds(program); });
   program =

@@ -16,9 +16,9 @@ namespace kerf::driver {
 graph::Graph optimize_graph(const graph::Graph& graph, Stages& stages, target::Router& router);
 
 // Graph to fused Program, not yet scheduled.
-// limits, accepts: of the target (schedule_program.h).
+// limits, accepts: of the target (schedule_program.h); realises_views: sched/realise.h.
 loop::Program make_program(const graph::Graph& graph, Stages& stages, const sched::ColumnLimits& limits = {},
-                           const sched::Accepts& accepts = {});
+                           const sched::Accepts& accepts = {}, bool realises_views = false);
 
 loop::Program schedule_program(const loop::Program& program, const target::CpuTarget& target, Stages& stages);
 

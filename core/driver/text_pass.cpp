@@ -22,6 +22,7 @@
 #include "lower/lower.h"
 #include "runtime/plan_text.h"
 #include "sched/order_steps.h"
+#include "sched/realise.h"
 #include "sched/schedule_program.h"
 #include "sched/split_folds.h"
 #include "sched/tile_kernel.h"
@@ -204,6 +205,8 @@ constexpr TextPass kPasses[] = {
     {"compile", "everything up to the plan, for this machine", compile_graph<2>},
     {"compile_o0", "the same with opt_level 0", compile_graph<0>},
     // program
+    {"realise_views", "views that are dear to read get buffers of their own",
+     on_program<sched::realise_views>},
     {"split_folds", "long folds with few results in two stages", on_program<split_large_folds>},
     {"fuse_kernels", "merge kernels on common axes", on_program<fuse>},
     {"order_steps", "delay steps whose results only the caller reads, for less memory at once",

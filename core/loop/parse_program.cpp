@@ -62,6 +62,7 @@ class ProgramParser {
       buffer.kind = BufferKind::output;
     } else {
       lexer_.expect("temp");
+      buffer.realised = lexer_.accept("realised");
     }
     buffer.written_by_extern = lexer_.accept("from_extern");
     if (lexer_.accept("pieces")) buffer.pieces = reader_.index();

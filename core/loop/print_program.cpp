@@ -34,7 +34,7 @@ std::string buffer_text(BufferIndex index, const ProgramBuffer& buffer) {
     case BufferKind::input:
       text += fmt::format("input {}{}", buffer.input_index, buffer.ends ? " ends" : "");
       break;
-    case BufferKind::temp: text += "temp"; break;
+    case BufferKind::temp: text += buffer.realised ? "temp realised" : "temp"; break;
     case BufferKind::output: text += "output"; break;
   }
   if (buffer.written_by_extern) text += " from_extern";

@@ -26,6 +26,7 @@ struct ProgramBuffer {
   BufferKind kind = BufferKind::temp;
   int input_index = -1;            // kind input
   bool ends = false;               // kind input: its memory is free after its last use
+  bool realised = false;           // kept in memory for its readers: what writes it is merged with nothing
   bool written_by_extern = false;  // memory is adopted from the extern's result, never planned into an arena
   int pieces = 0;                  // that many kernels each write a part of it, no element twice (a cat)
 };

@@ -37,7 +37,7 @@ Grouping Grouper::run() {
     const auto* launch = std::get_if<loop::Launch>(&program_.steps[step]);
     if (std::optional<Nest> nest = launch ? take_apart(launch->kernel) : std::nullopt) {
       result_.nests[step] = std::make_unique<const Nest>(std::move(*nest));
-      if (writes_are_stable(step)) place(step, *result_.nests[step]);
+      if (may_be_merged(step)) place(step, *result_.nests[step]);
     }
     mark_consumed(step);
   }
@@ -51,9 +51,10 @@ uint32_t Grouper::runs_at(size_t step) const {
 }
 
 // Kernels that update a buffer or overwrite an input are ordered against others by their place alone.
-bool Grouper::writes_are_stable(size_t step) const {
-  return std::all_of(traffic_.steps[step].writes.begin(), traffic_.steps[step].writes.end(),
-                     [&](BufferIndex b) { return traffic_.is_stable(b, program_); });
+bool Grouper::may_be_merged(size_t step) const {
+  return std::all_of(
+      traffic_.steps[step].writes.begin(), traffic_.steps[step].writes.end(),
+      [&](BufferIndex b) { return traffic_.is_stable(b, program_) && !program_.buffers[b].realised; });
 }
 
 bool Grouper::reads_are_stable(size_t step) const {

@@ -52,7 +52,7 @@ class Grouper {
   Group& group(size_t id) { return result_.groups[id]; }
   uint32_t runs_at(size_t step) const;
   bool has_member(size_t id, size_t step) const;
-  bool writes_are_stable(size_t step) const;
+  bool may_be_merged(size_t step) const;
   bool reads_are_stable(size_t step) const;
   int64_t bytes(target::BufferIndex buffer) const;
   std::vector<Shared> shared_touches(const Group& g, const Nest& nest, size_t step) const;

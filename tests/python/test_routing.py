@@ -218,3 +218,66 @@ def test_safe_softmax_converts_first(dtype, wanted):
     x[5, 7] = torch.nan
     x[6, 0] = torch.inf
     compare(lambda x: torch.ops.aten._safe_softmax(x, -1, wanted), x)
+
+
+# the other rows of the table, as text for Ascend
+
+
+def _body(text):
+    return text[text.index("@triton.jit") :]
+
+
+@pytest.mark.parametrize(("approximate", "has", "has_not"), [
+    ("none", "erf(", "tl.exp("),
+    ("tanh", "tl.exp(", "erf("),
+])  # fmt: skip
+def test_gelu_has_its_own_form(approximate, has, has_not):
+    (kernel,) = _plan(lambda x: functional.gelu(x, approximate=approximate), torch.randn(64, 64)).kernels
+    text = kernel.text
+    assert has in text and has_not not in _body(text) and "tanh(" not in text
+
+
+@pytest.mark.parametrize("name", ["layer", "rms", "group", "batch"])
+def test_norms_are_one_kernel_and_one_pass_back(name):
+    make = {
+        "layer": lambda: torch.nn.LayerNorm(64),
+        "rms": lambda: torch.nn.RMSNorm(64),
+        "group": lambda: torch.nn.GroupNorm(4, 64),
+        "batch": lambda: torch.nn.BatchNorm1d(64),
+    }
+    plan = _plan(make[name](), torch.randn(512, 64, requires_grad=True), training=True)
+    # Of a batch norm, the count of batches: an integer of 64 bits.
+    assert _calls(plan) == ["aten.add.Tensor"] * (name == "batch")
+    # Besides one over all of the input, running statistics and the join of column sums.
+    assert len([k for k in plan.kernels if k.graph == "0 forward" and len(k.axes) > 1]) == 1
+    assert len([k for k in plan.kernels if k.graph == "0 backward"]) <= 2
+
+
+def test_dropout_is_eagers_in_files():
+    plan = _plan(lambda x: functional.dropout(x, 0.5), torch.randn(64, 64, requires_grad=True), training=True)
+    assert _calls(plan) == ["aten.native_dropout.default"]
+
+
+def test_variance_is_two_passes_in_f32():
+    plan = _plan(lambda x: torch.var_mean(x, -1), torch.randn(64, 200))
+    assert not plan.externs
+    assert all("float64" not in kernel.text for kernel in plan.kernels)
+    (rows,) = (k for k in plan.kernels if k.axes == (64, 200))
+    assert _body(rows.text).count("tl.sum(") >= 2
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_products_of_a_matrix_are_folded(training):
+    x = torch.randn(4, 32, 16, requires_grad=training)
+    plan = _plan(lambda x, w: x @ w, x, torch.randn(16, 8, requires_grad=training), training=training)
+    assert {e.op for e in plan.externs} == {"aten.mm.default"}
+
+
+def test_no_kernel_reads_more_than_24_values():
+    def f(*tensors):
+        return sum(t.sin() for t in tensors)
+
+    plan = _plan(f, *(torch.randn(64, 64) for _ in range(30)))
+    assert not plan.externs
+    for kernel in plan.kernels:
+        assert _body(kernel.text).count("tl.load(") <= 24
