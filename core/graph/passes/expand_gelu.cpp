@@ -1,5 +1,6 @@
 // gelu, exact (by erf) and by its tanh approximation, and the exact derivative of each. With z the argument of tanh,
-// 0.5 * (1 + tanh(z)) = 1 / (1 + exp(-2 z)) = s, which keeps its digits where z is negative, and tanh'(z) = 4 s (1 - s).
+// 0.5 * (1 + tanh(z)) = 1 / (1 + exp(-2 z)), which keeps its digits where z is negative. The derivative stays with tanh: by
+// exp, half precision would have -0 where eager has 0.
 #include <numbers>
 #include <string>
 
@@ -18,17 +19,16 @@ bool by_tanh(const Composite& composite) {
   return composite.node.get<std::string>(Attr::approximate) == "tanh";
 }
 
-// 1 / s
-Term inverse_share(const Term& x) {
+Term inner(const Term& x, double scale) {
   Term cube = x * x * x;
-  return 1.0 + exp(-2 * kTanhScale * (x + kTanhCube * cube));
+  return scale * (x + kTanhCube * cube);
 }
 
 }  // namespace
 
 Expanded expand_gelu(const Composite& composite) {
   Term x = composite.computing(0);
-  if (by_tanh(composite)) return {composite.result(0, x / inverse_share(x))};
+  if (by_tanh(composite)) return {composite.result(0, x / (1.0 + exp(inner(x, -2 * kTanhScale))))};
   return {composite.result(0, 0.5 * x * (1.0 + erf(x * kSqrtHalf)))};
 }
 
@@ -40,10 +40,11 @@ Expanded expand_gelu_backward(const Composite& composite) {
     Term pdf = exp(-0.5 * x * x) * kPdfScale;
     return {composite.result(0, grad * (cdf + x * pdf))};
   }
-  Term s = 1.0 / inverse_share(x);
-  Term slope = kTanhScale * (1.0 + 3 * kTanhCube * (x * x));
-  Term right = 2.0 * x * (s * (1.0 - s)) * slope;
-  return {composite.result(0, grad * (s + right))};
+  Term t = tanh(inner(x, kTanhScale));
+  Term left = 0.5 * (1.0 + t);
+  Term inner_slope = kTanhScale * (1.0 + 3 * kTanhCube * (x * x));
+  Term right = 0.5 * x * (1.0 - t * t) * inner_slope;
+  return {composite.result(0, grad * (left + right))};
 }
 
 }  // namespace kerf::graph
