@@ -113,7 +113,10 @@ std::vector<Weighed> accesses_of(const loop::Kernel& kernel, const Coordinates& 
       kernel, [&](loop::BufferId buffer, Expr index, const loop::Path& path, bool is_store) {
         if (kernel.buffers[buffer].mode == loop::BufferMode::local) return;
         int64_t bytes = (is_store ? 2 : 1) * byte_size(kernel.buffers[buffer].dtype);
+        // What rows are compared with, once a row: wide, but no reason to run along the rows.
+        bool is_label = kernel.buffers[buffer].dtype == DType::i64;
         for (AxisId axis : loop::axes_of(path)) {
+          if (is_label && !sym::mentions(index, kernel.axes[axis].symbol)) continue;
           Expr extent = kernel.axes[axis].extent;
           bytes *= extent.is_constant() ? std::max<int64_t>(extent.constant(), 1) : kUnknownExtent;
         }

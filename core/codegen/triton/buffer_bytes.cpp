@@ -252,6 +252,11 @@ class BufferPlan {
     if (is_comparison(value)) {
       for (ValueId operand : value.operands)
         if (!at(operand).is_tile()) fill(at(operand), elements * byte_size(first.dtype));
+      bool are_spread = std::ranges::all_of(value.operands, [&](ValueId operand) {
+        return at(operand).is_tile() && elements_of(at(operand)) < elements;
+      });
+      if (are_spread)
+        scratch(id, elements * byte_size(first.dtype), true);  // rows by columns: one is repeated
       if (byte_size(first.dtype) == 1) scratch(id, 6 * elements);
     } else if (value.operation == "where" && first.operation == "load") {
       scratch(id, 4 * elements);  // bytes to bits

@@ -28,6 +28,7 @@ struct Tile {
   Dims dims = 0;
   std::optional<Scalar> literal = {};
   bool is_narrow = false;  // an i64 that the text has in 32 bits: an index, on Ascend
+  bool in_float = false;   // an i64 that the text has in f32, for comparisons (integers.cpp)
 };
 
 struct Dim {
@@ -106,6 +107,9 @@ void store_tile(Emission& e, const loop::Store& store, const Tile& value);
 
 // scalar.cpp
 Tile emit_apply(Emission& e, const loop::Value& value);
+
+// integers.cpp: brings integers to the forms that Ascend computes with; says in `result` which one comes out.
+void fit_integers(Emission& e, const loop::Value& value, std::vector<Tile>& x, Tile& result);
 
 // fold.cpp
 void emit_reduce(Emission& e, const loop::Reduce& reduce);

@@ -110,6 +110,7 @@ class Fold {
   DType dtype(const Part& part) const { return e_.kernel.values[part.reduction->yields[0]].dtype; }
 
   Tile as_number(const Part& part, Tile tile) {
+    if (tile.in_float) e_.refuse("where on 64-bit integers that are folded");
     if (!is_bool_fold(part.reduction->op)) return tile;
     if (tile.literal) return {tile.literal->i ? "1" : "0", 0};
     return {e_.define("flag", tile.text + ".to(tl.int32)"), tile.dims};

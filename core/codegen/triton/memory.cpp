@@ -127,6 +127,7 @@ void emit_store(Emission& e, const loop::Store& store) {
   const loop::Buffer& buffer = e.kernel.buffers[store.buffer];
   if (store.mode == loop::StoreMode::add)
     return e.refuse(fmt::format("{} is added to at addresses that programs share (atomic)", buffer.name));
+  if (e.values[store.value].in_float) return e.refuse("where on 64-bit integers that are stored");
   if (is_column_store(e, store)) return add_to_column(e, store);
   const Tile& value = e.values[store.value];
   e.known[{store.buffer, over_coordinates(e, store.index).node()}] = value;

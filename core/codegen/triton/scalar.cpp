@@ -58,26 +58,6 @@ void need_library(Emission& e, std::string_view form) {
   if (form.find("libdevice.") != std::string_view::npos) e.uses_libdevice = true;
 }
 
-// On Ascend 64-bit integers run lane by lane. Indices have 32 bits there; what they are compared with is a scalar, brought
-// into the same range (no index is at its ends), or has 32 bits too.
-void narrow_operands(Emission& e, const loop::Value& value, std::vector<Tile>& x) {
-  bool compares = ops::info(value.op).types == ops::Typing::comparison;
-  bool computes = !compares && value.op != ScalarOp::where && value.op != ScalarOp::cast;
-  bool any_narrow = std::any_of(x.begin(), x.end(), [](const Tile& tile) { return tile.is_narrow; });
-  auto refuse = [&] { e.refuse(fmt::format("{} on 64-bit integers", ops::to_text(value.op))); };
-  if (any_narrow && computes) refuse();
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (e.kernel.values[value.operands[i]].dtype != DType::i64 || x[i].is_narrow || x[i].literal) continue;
-    if (x[i].dims || computes) {
-      refuse();
-    } else if (any_narrow && compares) {
-      x[i].text = e.define(
-          "label",
-          fmt::format("tl.minimum(tl.maximum({}, -2147483648), 2147483647).to(tl.int32)", x[i].text));
-    }
-  }
-}
-
 }  // namespace
 
 Tile emit_apply(Emission& e, const loop::Value& value) {
@@ -101,11 +81,12 @@ Tile emit_apply(Emission& e, const loop::Value& value) {
                          e.dialect == Dialect::nvidia ? "Triton" : "Triton-Ascend"));
     return {"0", dims};
   }
-  if (e.dialect == Dialect::ascend) narrow_operands(e, value, x);
+  Tile result{"", dims};
+  if (e.dialect == Dialect::ascend) fit_integers(e, value, x, result);
   need_library(e, form);
   std::string text = form == ops::kCustom ? custom(e, value, x) : filled(form, x);
-  bool narrow = value.op == ScalarOp::where && value.dtype == DType::i64 && x[1].is_narrow && x[2].is_narrow;
-  return {e.define(ops::to_text(value.op), text), dims, {}, narrow};
+  result.text = e.define(ops::to_text(value.op), text);
+  return result;
 }
 
 }  // namespace kerf::codegen::triton
