@@ -325,7 +325,8 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
   TileCompiler compiler(target, hints);
   graph::Graph optimized = optimize_graph(graph, stages, router);
   loop::Program program = make_program(
-      optimized, stages, {}, [&](const loop::Kernel& kernel) { return compiler.accepts(kernel); },
+      optimized, stages, {.library_updates = true}, {},
+      [&](const loop::Kernel& kernel) { return compiler.accepts(kernel); },
       target.device == target::Device::npu);
   TileCompilation result;
   StepRecords records = describe_steps(program, hints);

@@ -2,7 +2,6 @@
 #include "driver/pipeline.h"
 
 #include "graph/passes/passes.h"
-#include "lower/lower.h"
 #include "sched/order_steps.h"
 #include "sched/realise.h"
 #include "sched/schedule_program.h"
@@ -39,9 +38,10 @@ graph::Graph optimize_graph(const graph::Graph& input, Stages& stages, target::R
   return run("remove_dead_nodes", graph::remove_dead_nodes, graph);
 }
 
-loop::Program make_program(const graph::Graph& graph, Stages& stages, const sched::ColumnLimits& limits,
-                           const sched::Accepts& accepts, bool realises_views) {
-  loop::Program program = stages.run("lower", "lower", [&] { return lower::lower(graph); });
+loop::Program make_program(const graph::Graph& graph, Stages& stages, const lower::Options& options,
+                           const sched::ColumnLimits& limits, const sched::Accepts& accepts,
+                           bool realises_views) {
+  loop::Program program = stages.run("lower", "lower", [&] { return lower::lower(graph, options); });
   // Before anything is merged, so that what reads a copy is merged on the copy's axes.
   if (realises_views)
     program = stages.run("schedule", "realise_views", [&] { return sched::realise_views(program); });

@@ -6,6 +6,7 @@
 #include "driver/stage.h"
 #include "graph/graph.h"
 #include "loop/program.h"
+#include "lower/lower.h"
 #include "sched/schedule_program.h"
 #include "target/cpu.h"
 #include "target/routing.h"
@@ -16,9 +17,10 @@ namespace kerf::driver {
 graph::Graph optimize_graph(const graph::Graph& graph, Stages& stages, target::Router& router);
 
 // Graph to fused Program, not yet scheduled.
-// limits, accepts: of the target (schedule_program.h); realises_views: sched/realise.h.
-loop::Program make_program(const graph::Graph& graph, Stages& stages, const sched::ColumnLimits& limits = {},
-                           const sched::Accepts& accepts = {}, bool realises_views = false);
+// options, limits, accepts: of the target (lower.h, schedule_program.h); realises_views: sched/realise.h.
+loop::Program make_program(const graph::Graph& graph, Stages& stages, const lower::Options& options = {},
+                           const sched::ColumnLimits& limits = {}, const sched::Accepts& accepts = {},
+                           bool realises_views = false);
 
 loop::Program schedule_program(const loop::Program& program, const target::CpuTarget& target, Stages& stages);
 

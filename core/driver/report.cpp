@@ -1,6 +1,8 @@
 #include "driver/report.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <unordered_map>
 
 #include "loop/walk.h"
@@ -13,6 +15,22 @@ namespace kerf::driver {
 namespace {
 
 using sym::Expr;
+
+// Calls that touch of argument `data`, and of results that are written in place, as many elements as another tensor has.
+struct Lookup {
+  std::string_view op;
+  size_t data;
+  std::optional<size_t> as_many_as;  // argument; absent: the result
+};
+
+constexpr Lookup kLookups[] = {
+    {"aten.embedding.default", 0, {}},       {"aten.index_select.default", 0, {}},
+    {"aten.gather.default", 0, {}},          {"aten.index.Tensor", 0, {}},
+    {"aten.nll_loss_forward.default", 0, 1}, {"aten.nll_loss2d_forward.default", 0, 1},
+    {"aten.index_put_.default", 0, 2},       {"aten.index_add_.default", 0, 3},
+    {"aten.index_copy_.default", 0, 3},      {"aten.scatter_.src", 0, 3},
+    {"aten.scatter_add_.default", 0, 3},     {"aten.scatter_reduce_.two", 0, 3},
+};
 
 class Describer {
  public:
@@ -53,6 +71,16 @@ class Describer {
     ExternRecord record{call.op, call.reason, call.source, bytes(call.arguments), call.is_matmul_like};
     for (const target::ExternResult& result : call.results)
       record.bytes += elements(result.shape, {}) * byte_size(result.dtype);
+    auto lookup = std::ranges::find(kLookups, call.op, &Lookup::op);
+    if (lookup == std::end(kLookups)) return record;
+    const auto* data = tensor(call, lookup->data);
+    const auto* other = lookup->as_many_as ? tensor(call, *lookup->as_many_as) : nullptr;
+    if (!data || call.results.empty() || (lookup->as_many_as && !other)) return record;
+    const target::ExternResult& result = call.results[0];
+    int64_t whole = elements(data->shape, data->strides);
+    int64_t touched = other ? elements(other->shape, {}) : elements(result.shape, {});
+    int64_t spared = std::max<int64_t>(whole - touched, 0) * byte_size(data->dtype);
+    record.bytes -= result.buffer == data->buffer ? 2 * spared : spared;
     return record;
   }
 
@@ -63,6 +91,11 @@ class Describer {
       return found == sizes_.end() ? int64_t{0} : found->second;
     };
     return std::max<int64_t>(sym::evaluate(expr, of).value_or(0), 0);
+  }
+
+  static const target::TensorView* tensor(const target::ExternCall& call, size_t argument) {
+    return argument < call.arguments.size() ? std::get_if<target::TensorView>(&call.arguments[argument].value)
+                                            : nullptr;
   }
 
   // Distinct elements: an expanded dimension (stride 0) holds one.

@@ -18,7 +18,7 @@ struct ExternRecord {
   std::string op;
   std::string reason;
   std::string source;
-  int64_t bytes = 0;        // of arguments and results; foreign dtypes count 4 bytes an element
+  int64_t bytes = 0;  // of arguments and results, or what is touched of them; foreign dtypes count 4 bytes
   bool is_library = false;  // a library call by design: matrix product, convolution, attention
 };
 

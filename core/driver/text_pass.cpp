@@ -44,7 +44,8 @@ sched::TileLimits limits_of(codegen::triton::Dialect dialect) {
           .alignment = 8,
           .programs = 40,
           .masked_reads = false,
-          .backwards = false};
+          .backwards = false,
+          .looked_up = false};
 }
 
 // --- any of the IRs, told apart by the first word of the text
@@ -157,9 +158,10 @@ std::string canonical(std::string_view text) {
   return loop::canonical_text(parse_valid<Kernel>(text, context, "a kernel"));
 }
 
+template <bool library_updates>
 std::string lower_graph(std::string_view text) {
   sym::Context context;
-  Program program = lower::lower(parse_valid<Graph>(text, context, "a graph"));
+  Program program = lower::lower(parse_valid<Graph>(text, context, "a graph"), {library_updates});
   loop::check_valid(program, "after lowering");
   return loop::to_text(program);
 }
@@ -200,7 +202,8 @@ constexpr TextPass kPasses[] = {
     {"simplify_views", "views of views become one", on_graph<graph::simplify_views>},
     {"expand_composites", "composites become their formulas", on_graph<graph::expand_composites>},
     // graph to program
-    {"lower", "one small loop nest per value", lower_graph},
+    {"lower", "one small loop nest per value", lower_graph<false>},
+    {"lower_library_updates", "the same with scatters by the library", lower_graph<true>},
     // graph to plan
     {"compile", "everything up to the plan, for this machine", compile_graph<2>},
     {"compile_o0", "the same with opt_level 0", compile_graph<0>},

@@ -62,8 +62,9 @@ void lower_node(Lowering& lowering, graph::NodeId id) {
 
 }  // namespace
 
-Lowering::Lowering(const graph::Graph& of)
+Lowering::Lowering(const graph::Graph& of, const Options& with)
     : graph(of),
+      options(with),
       context(*of.context),
       facts(graph::facts_of(of)),
       places(of.values.size()),
@@ -124,8 +125,8 @@ void lower_source(Lowering& lowering, graph::NodeId id) {
   }
 }
 
-loop::Program lower(const graph::Graph& graph) {
-  Lowering lowering(graph);
+loop::Program lower(const graph::Graph& graph, const Options& options) {
+  Lowering lowering(graph, options);
   for (graph::NodeId id(0); id < graph.nodes.end_id(); ++id.index) lower_node(lowering, id);
   lower_outputs(lowering);
   return std::move(lowering.program);

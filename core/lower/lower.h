@@ -20,8 +20,14 @@
 
 namespace kerf::lower {
 
+struct Options {
+  // Scatters are library calls that write in place, into what a kernel has copied or filled: for targets whose kernels do not
+  // write at addresses from memory.
+  bool library_updates = false;
+};
+
 // The graph has been through expand_composites. A node that cannot be lowered is an internal error here: what
 // is not supported was made an extern before.
-loop::Program lower(const graph::Graph& graph);
+loop::Program lower(const graph::Graph& graph, const Options& options = {});
 
 }  // namespace kerf::lower

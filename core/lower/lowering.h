@@ -7,6 +7,7 @@
 
 #include "graph/graph.h"
 #include "loop/program.h"
+#include "lower/lower.h"
 #include "lower/place.h"
 #include "sym/facts.h"
 
@@ -23,9 +24,10 @@ class Names {
 };
 
 struct Lowering {
-  explicit Lowering(const graph::Graph& graph);
+  Lowering(const graph::Graph& graph, const Options& options);
 
   const graph::Graph& graph;
+  const Options& options;
   sym::Context& context;
   sym::Facts facts;  // about sizes
   loop::Program program;
@@ -61,6 +63,10 @@ void lower_index(Lowering& lowering, graph::NodeId id);
 void lower_gather(Lowering& lowering, graph::NodeId id);
 void lower_index_put(Lowering& lowering, graph::NodeId id);
 void lower_scatter(Lowering& lowering, graph::NodeId id);
+
+// library_update.cpp: the updates of an index_put or scatter, into the buffer of its result.
+void update_in_library(Lowering& lowering, graph::NodeId id);
+
 void lower_draw_seed(Lowering& lowering, graph::NodeId id);
 void lower_random_uniform(Lowering& lowering, graph::NodeId id);
 void lower_matmul(Lowering& lowering, graph::NodeId id);

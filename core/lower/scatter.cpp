@@ -110,6 +110,7 @@ std::vector<sym::Expr> indexed_shape(const graph::Graph& graph, const graph::Nod
 void lower_index_put(Lowering& lowering, graph::NodeId id) {
   const graph::Node& node = lowering.graph.nodes[id];
   const Strided& target = copy_data(lowering, id);
+  if (lowering.options.library_updates) return update_in_library(lowering, id);
   KernelDraft draft(lowering, id, node_name(lowering.graph, id));
   Position position = draft.open_loops(indexed_shape(lowering.graph, node));
   Indexed indexed = indexed_position(draft, node, std::span(node.operands).subspan(2), position);
@@ -122,6 +123,7 @@ void lower_index_put(Lowering& lowering, graph::NodeId id) {
 void lower_scatter(Lowering& lowering, graph::NodeId id) {
   const graph::Node& node = lowering.graph.nodes[id];
   const Strided& target = copy_data(lowering, id);
+  if (lowering.options.library_updates) return update_in_library(lowering, id);
   KernelDraft draft(lowering, id, node_name(lowering.graph, id));
   Position position = draft.open_loops(lowering.graph.type(node.operands[1]).shape);
   Indexed indexed = gathered_position(draft, node, position);
