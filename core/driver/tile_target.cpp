@@ -21,6 +21,7 @@ TileTarget find_tile_target(std::string_view name) {
                              .programs = npu.vector_cores,
                              .masked_reads = false,
                              .backwards = false,
+                             .looked_up = false,
                              .doubles = false};
     return {std::string(name), target::Device::npu, Dialect::ascend, limits,
             npu.vector_cores,  npu.buffer_bytes,    npu.alignment,   npu.most_reads};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "axis/coordinates.h"
 #include "axis/linear.h"
@@ -33,6 +34,39 @@ int64_t ceil_power(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
+// The axes along which values differ that stand in addresses.
+class AddressAxes {
+ public:
+  explicit AddressAxes(const loop::Kernel& kernel) : kernel_(kernel) {
+    loop::for_each_access(kernel, [&](loop::BufferId, Expr index, const loop::Path&, bool) { enter(index); });
+  }
+  std::set<AxisId> take() { return std::move(axes_); }
+
+ private:
+  // Values in an address.
+  void enter(Expr index) {
+    if (index.kind() == sym::Kind::symbol && index.symbol().kind == sym::SymbolKind::value)
+      return add(loop::ValueId(index.symbol().value));
+    for (size_t i = 0; index.kind() != sym::Kind::symbol && i < index.size(); ++i) enter(index.operand(i));
+  }
+
+  void add(loop::ValueId id) {
+    if (!seen_.insert(id.index).second) return;
+    const loop::Value& value = kernel_.values[id];
+    for (loop::ValueId operand : value.operands) add(operand);
+    if (value.kind != loop::ValueKind::load && value.kind != loop::ValueKind::index) return;
+    enter(value.index);
+    for (AxisId axis(0); axis < kernel_.axes.end_id(); ++axis.index)
+      if (sym::mentions(value.index, kernel_.axes[axis].symbol)) axes_.insert(axis);
+  }
+
+  const loop::Kernel& kernel_;
+  std::set<AxisId> axes_;
+  std::set<uint32_t> seen_;
+};
+
+std::set<AxisId> address_axes(const loop::Kernel& kernel) { return AddressAxes(kernel).take(); }
+
 class Tiler {
  public:
   Tiler(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel)
@@ -40,6 +74,7 @@ class Tiler {
         limits_(limits),
         coordinates_(axis::coordinates_of(kernel)),
         facts_(loop::facts_of(kernel)),
+        address_axes_(address_axes(kernel)),
         blocks_(coordinates_.list.size(), 0),
         budget_(limits.elements) {
     for (AxisId axis : outer_chain(kernel))
@@ -91,10 +126,17 @@ class Tiler {
   }
   bool folds(size_t c) const { return coordinates_.list[c].folded; }
   bool is_last(size_t c) const { return c == order_.back(); }
-  bool may_tile(size_t c) const {
+  bool is_parallel(size_t c) const {
     const axis::Coordinate& coordinate = coordinates_.list[c];
     return coordinate.kind != CoordinateKind::outer ||
            std::find(parallel_.begin(), parallel_.end(), coordinate.axes.front()) != parallel_.end();
+  }
+  bool may_tile(size_t c) const { return is_parallel(c) && !is_looked_up_with(c); }
+
+  // An index that an address is made of differs along it.
+  bool is_looked_up_with(size_t c) const {
+    return !limits_.looked_up && std::any_of(address_axes_.begin(), address_axes_.end(),
+                                             [&](AxisId axis) { return coordinates_.of[axis] == c; });
   }
 
   // What blocks are multiples of: of coordinates along which memory is read or written.
@@ -226,7 +268,7 @@ class Tiler {
         if (is_tile) {
           kernel.axes[axis].role = Role::tile;
           kernel.axes[axis].lanes = static_cast<int>(blocks_[c]);
-        } else if (coordinates_.list[c].kind == CoordinateKind::outer && may_tile(c)) {
+        } else if (coordinates_.list[c].kind == CoordinateKind::outer && is_parallel(c)) {
           kernel.axes[axis].role = Role::grid;
         }
       }
@@ -256,6 +298,7 @@ class Tiler {
   const TileLimits& limits_;
   axis::Coordinates coordinates_;
   sym::Facts facts_;
+  std::set<AxisId> address_axes_;
   std::vector<AxisId> parallel_;
   std::vector<Expr> accesses_;   // indices over coordinates
   std::vector<size_t> order_;    // of the coordinates that may be tiles

@@ -29,6 +29,7 @@ struct Tile {
   std::optional<Scalar> literal = {};
   bool is_narrow = false;  // an i64 that the text has in 32 bits: an index, on Ascend
   bool in_float = false;   // an i64 that the text has in f32, for comparisons (integers.cpp)
+  std::string valid = {};  // of a checked index, on Ascend: the name of whether it was in range
 };
 
 struct Dim {
@@ -104,6 +105,14 @@ void emit_load(Emission& e, loop::ValueId id);
 void emit_store(Emission& e, const loop::Store& store);
 // The line that stores a tile, masked where it overhangs.
 void store_tile(Emission& e, const loop::Store& store, const Tile& value);
+
+// rows.cpp
+// Whether an address mentions values from memory.
+bool is_looked_up(sym::Expr index);
+// The load of a row at `place` (over coordinates), which does.
+void emit_row(Emission& e, loop::ValueId id, sym::Expr place);
+// check_index and wrap_index of a scalar.
+Tile checked_index(Emission& e, const loop::Value& value, std::string index, const std::string& bound);
 
 // scalar.cpp
 Tile emit_apply(Emission& e, const loop::Value& value);

@@ -88,8 +88,9 @@ class Printer {
     const sym::Symbol& symbol = expr.symbol();
     if (symbol.kind == sym::SymbolKind::size) return symbol.name;
     if (symbol.kind == sym::SymbolKind::value) {
-      if (e_.dialect == Dialect::ascend) e_.refuse("an address read from memory (gather or scatter)");
       const Tile& value = e_.values[loop::ValueId(symbol.value)];
+      if (e_.dialect == Dialect::ascend && value.dims)
+        e_.refuse("an address read from memory (gather or scatter)");
       dims_ |= value.dims;
       return value.text;
     }

@@ -98,6 +98,7 @@ void emit_load(Emission& e, loop::ValueId id) {
   if (buffer.mode == BufferMode::local || buffer.mode == BufferMode::out)
     return e.refuse(
         fmt::format("{}[{}] is read back after it was written", buffer.name, sym::to_text(place)));
+  if (e.dialect == Dialect::ascend && is_looked_up(place)) return emit_row(e, id, place);
   refuse_backwards(e, buffer, place);
   Transfer transfer = transfer_of(e, value.buffer, place, false);
   Tile index = index_text(e, transfer.index);
@@ -127,6 +128,8 @@ void emit_store(Emission& e, const loop::Store& store) {
   const loop::Buffer& buffer = e.kernel.buffers[store.buffer];
   if (store.mode == loop::StoreMode::add)
     return e.refuse(fmt::format("{} is added to at addresses that programs share (atomic)", buffer.name));
+  if (e.dialect == Dialect::ascend && is_looked_up(store.index))
+    return e.refuse("an address read from memory (gather or scatter)");
   if (e.values[store.value].in_float) return e.refuse("where on 64-bit integers that are stored");
   if (is_column_store(e, store)) return add_to_column(e, store);
   const Tile& value = e.values[store.value];

@@ -83,6 +83,8 @@ Tile emit_apply(Emission& e, const loop::Value& value) {
   }
   Tile result{"", dims};
   if (e.dialect == Dialect::ascend) fit_integers(e, value, x, result);
+  if (e.dialect == Dialect::ascend && ops::info(value.op).types == ops::Typing::index_check)
+    return checked_index(e, value, x[0].text, x[1].text);
   need_library(e, form);
   std::string text = form == ops::kCustom ? custom(e, value, x) : filled(form, x);
   result.text = e.define(ops::to_text(value.op), text);
