@@ -35,37 +35,24 @@ int64_t ceil_power(int64_t n) {
 }
 
 // The axes along which values differ that stand in addresses.
-class AddressAxes {
- public:
-  explicit AddressAxes(const loop::Kernel& kernel) : kernel_(kernel) {
-    loop::for_each_access(kernel, [&](loop::BufferId, Expr index, const loop::Path&, bool) { enter(index); });
+std::set<AxisId> address_axes(const loop::Kernel& kernel) {
+  std::vector<loop::ValueId> open;
+  loop::for_each_access(kernel, [&](loop::BufferId, Expr index, const loop::Path&, bool) {
+    for (loop::ValueId id : loop::values_in(index)) open.push_back(id);
+  });
+  std::set<AxisId> axes;
+  std::set<loop::ValueId> seen;
+  while (!open.empty()) {
+    loop::ValueId id = open.back();
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    const loop::Value& value = kernel.values[id];
+    for (loop::ValueId operand : loop::operands_of(value)) open.push_back(operand);
+    for (AxisId axis(0); value.index.valid() && axis < kernel.axes.end_id(); ++axis.index)
+      if (sym::mentions(value.index, kernel.axes[axis].symbol)) axes.insert(axis);
   }
-  std::set<AxisId> take() { return std::move(axes_); }
-
- private:
-  // Values in an address.
-  void enter(Expr index) {
-    if (index.kind() == sym::Kind::symbol && index.symbol().kind == sym::SymbolKind::value)
-      return add(loop::ValueId(index.symbol().value));
-    for (size_t i = 0; index.kind() != sym::Kind::symbol && i < index.size(); ++i) enter(index.operand(i));
-  }
-
-  void add(loop::ValueId id) {
-    if (!seen_.insert(id.index).second) return;
-    const loop::Value& value = kernel_.values[id];
-    for (loop::ValueId operand : value.operands) add(operand);
-    if (value.kind != loop::ValueKind::load && value.kind != loop::ValueKind::index) return;
-    enter(value.index);
-    for (AxisId axis(0); axis < kernel_.axes.end_id(); ++axis.index)
-      if (sym::mentions(value.index, kernel_.axes[axis].symbol)) axes_.insert(axis);
-  }
-
-  const loop::Kernel& kernel_;
-  std::set<AxisId> axes_;
-  std::set<uint32_t> seen_;
-};
-
-std::set<AxisId> address_axes(const loop::Kernel& kernel) { return AddressAxes(kernel).take(); }
+  return axes;
+}
 
 class Tiler {
  public:

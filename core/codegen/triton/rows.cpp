@@ -7,11 +7,9 @@
 //   x = tl.load(x_ptr + 256 * check_index + x1, mask=x1 < tl.where(good, X1, 0), other=float("nan"))
 //
 // An index out of range reads nothing and gives NaN: a kernel has no way to raise an error there.
-#include <algorithm>
-
 #include "axis/linear.h"
 #include "codegen/triton/emission.h"
-#include "sym/simplify.h"
+#include "loop/walk.h"
 
 namespace kerf::codegen::triton {
 
@@ -20,14 +18,6 @@ using sym::Expr;
 namespace {
 
 constexpr int64_t kLeastBytes = 32;  // of a transfer; less is read element by element
-
-void collect_values(Expr expr, std::vector<loop::ValueId>& out) {
-  if (expr.kind() == sym::Kind::symbol) {
-    if (expr.symbol().kind == sym::SymbolKind::value) out.emplace_back(expr.symbol().value);
-    return;
-  }
-  for (size_t i = 0; i < expr.size(); ++i) collect_values(expr.operand(i), out);
-}
 
 struct Address {
   Expr base;    // what values say
@@ -62,11 +52,7 @@ std::optional<size_t> dimension_along(const Emission& e, Expr offset, Dims dims,
 
 }  // namespace
 
-bool is_looked_up(Expr index) {
-  std::vector<loop::ValueId> values;
-  collect_values(index, values);
-  return !values.empty();
-}
+bool is_looked_up(Expr index) { return !loop::values_in(index).empty(); }
 
 void emit_row(Emission& e, loop::ValueId id, Expr place) {
   const loop::Value& value = e.kernel.values[id];
@@ -79,10 +65,8 @@ void emit_row(Emission& e, loop::ValueId id, Expr place) {
     return e.refuse(fmt::format("single elements of {} at addresses read from memory", buffer.name));
   if (!is_floating(buffer.dtype))
     return e.refuse(fmt::format("rows of {}, which have no NaN for an index out of range", buffer.name));
-  std::vector<loop::ValueId> indices;
-  collect_values(base, indices);
   std::string good;
-  for (loop::ValueId index : indices) {
+  for (loop::ValueId index : loop::values_in(base)) {
     if (e.values[index].valid.empty()) return e.refuse("an address that is not checked");
     good += (good.empty() ? "" : " & ") + e.values[index].valid;
   }
