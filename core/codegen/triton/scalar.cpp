@@ -74,6 +74,13 @@ Tile emit_apply(Emission& e, const loop::Value& value) {
     Scalar result = ops::evaluate(value.op, value.dtype, operands);
     return {literal_text(result), 0, result};
   }
+  // Triton has no `True & tile`.
+  if (value.dtype == DType::b1 && (value.op == ScalarOp::and_ || value.op == ScalarOp::or_))
+    for (size_t i : {0, 1}) {
+      if (!x[i].literal) continue;
+      bool decides = (x[i].literal->i != 0) == (value.op == ScalarOp::or_);
+      return decides ? x[i] : x[1 - i];
+    }
   const ops::TritonRow& row = ops::info(value.op).triton;
   std::string_view form = e.dialect == Dialect::nvidia ? row.nvidia : row.ascend;
   if (form == ops::kUnsupported) {
