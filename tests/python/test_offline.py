@@ -140,11 +140,15 @@ def test_dynamic_sizes():
         ast.parse(kernel.text)
 
 
-def test_gathers_and_draws_are_library_calls_with_a_reason():
+def test_rows_are_kernels_and_single_elements_library_calls_with_a_reason():
     def embedded(i, w):
         return torch.nn.functional.embedding(i, w) * 2
 
-    plan = compile_for(embedded, (torch.randint(0, 9, (16,)), torch.randn(9, 32)), target="npu:910B3")
+    index = torch.randint(0, 9, (16,))
+    plan = compile_for(embedded, (index, torch.randn(9, 32)), target="npu:910B3")
+    assert len(plan.kernels) == 1 and not plan.externs
+    assert all(a.affine for a in plan.kernels[0].accesses)
+    plan = compile_for(embedded, (index, torch.randn(9, 1)), target="npu:910B3")
     (extern,) = [e for e in plan.externs if not e.is_library]
     assert extern.op == "aten.embedding.default"
     assert "npu:910B3" in extern.reason and "test_offline.py" in extern.source
