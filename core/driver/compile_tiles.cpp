@@ -311,9 +311,8 @@ class TileCompiler {
 
 // Nothing is to be done: a grid of no programs is an error there.
 bool is_empty(const loop::Kernel& kernel) {
-  return std::ranges::any_of(sched::outer_chain(kernel), [&](loop::AxisId axis) {
-    return kernel.axes[axis].extent.is_constant(0);
-  });
+  return std::ranges::any_of(sched::outer_chain(kernel),
+                             [&](loop::AxisId axis) { return kernel.axes[axis].extent.is_constant(0); });
 }
 
 }  // namespace

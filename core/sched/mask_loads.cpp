@@ -88,7 +88,8 @@ class Masker {
       later.erase(value);
       out.push_back(loop::Define{value});
     }
-    loop::Value zero{.kind = ValueKind::constant, .dtype = load.dtype, .literal = Scalar::of(load.dtype, 0.0)};
+    loop::Value zero{
+        .kind = ValueKind::constant, .dtype = load.dtype, .literal = Scalar::of(load.dtype, 0.0)};
     ValueId other = kernel_.values.push_back(std::move(zero));
     out.push_back(loop::Define{other});
     kernel_.values[id].operands = {*demand.mask, other};
@@ -106,7 +107,8 @@ class Masker {
       for (sym::Expr symbol : symbols)
         if (symbol.symbol().kind == sym::SymbolKind::value || sym::mentions(load.index, symbol)) return false;
     }
-    if (later.contains(id) && std::find(needed.begin(), needed.end(), id) == needed.end()) needed.push_back(id);
+    if (later.contains(id) && std::find(needed.begin(), needed.end(), id) == needed.end())
+      needed.push_back(id);
     return std::ranges::all_of(value.operands,
                                [&](ValueId operand) { return collect(operand, load, later, needed); });
   }

@@ -50,8 +50,8 @@ class Splitter {
     FusedKernel fused = fuse(program_, part, inside);
     if (fused.kernel.body.empty()) return;
     if (accepts_(fused.kernel)) {
-      launches_.push_back({std::move(fused.kernel), std::move(fused.arguments), true,
-                           reasons_of(program_, part, inside)});
+      launches_.push_back(
+          {std::move(fused.kernel), std::move(fused.arguments), true, reasons_of(program_, part, inside)});
     } else if (members.size() > 1) {
       halve(members);
     } else {
@@ -74,7 +74,8 @@ class Splitter {
     for (const Member* member : members) add_reads(*member);
     std::vector<const Member*> result;
     for (auto copy = copies_.rbegin(); copy != copies_.rend(); ++copy) {
-      if (!std::ranges::any_of(results_of(**copy), [&](BufferIndex b) { return needed.contains(b); })) continue;
+      if (!std::ranges::any_of(results_of(**copy), [&](BufferIndex b) { return needed.contains(b); }))
+        continue;
       result.push_back(*copy);
       add_reads(**copy);
     }

@@ -24,8 +24,8 @@ struct TileLimits {
   bool tile_rows = true;          // else rows with inner axes are walked one by one
   bool masked_reads = true;       // else reads under masks, and wrapped indices, become parts (split_boxes)
   bool backwards = true;          // else no dimension of a tile is read or written backwards, as a flip does
-  bool looked_up = true;          // else coordinates of indices that addresses are made of are walked one by one
-  bool doubles = true;            // else what is computed in f64 between narrower buffers is computed in f32
+  bool looked_up = true;  // else coordinates of indices that addresses are made of are walked one by one
+  bool doubles = true;    // else what is computed in f64 between narrower buffers is computed in f32
 };
 
 struct TiledKernel {

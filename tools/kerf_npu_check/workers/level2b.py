@@ -31,7 +31,7 @@ _HOST_NAMES = """malloc=shim_malloc free=shim_free memrefCopy=shim_copy __truncs
 __hmf_atanf=atanf __hmf_isinf=shim_isinf __hmf_isnan=shim_isnan __hmf_log1pf=log1pf __hmf_powf=powf
 __hmf_recipf=shim_recip __hmf_reluf=shim_relu __hmf_roundf=roundf __hmf_tanf=tanf __hmf_tanhf=tanhf"""
 _SYMBOLS = dict(pair.split("=") for pair in _HOST_NAMES.split())
-_lowered: dict[str, str] = {}
+_lowered: dict[str, str] = {}  # of the last kernel alone, which both runs begin with
 _HIDDEN_ATTRIBUTES = re.compile(r" (?:attributes )?\{[^{}\n]*\bhacc\.[^{}\n]*\}")
 _MODULE_HEAD = re.compile(r"^(#\S+ = .*\n)*module attributes .* \{\n")
 _DEFINITION = re.compile(r"^define void @(\w+)\((.*)\)", re.MULTILINE)
@@ -66,15 +66,11 @@ def check(function: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _linalg(function: Any, request: dict[str, Any], constants: dict[str, int]) -> str:
-    """What was lowered last is kept: both runs of a kernel begin with it."""
     key = f"{request['path']} {constants}"
     if key not in _lowered:
         _lowered.clear()
         _lowered[key] = lower(function, request["kernel"], constants, a5=False).linalg
     return _lowered[key]
-
-
-# From linalg to LLVM's text
 
 
 def _pipe(command: list[str | Path], text: str) -> str:
