@@ -101,7 +101,13 @@ def test_full_flux_has_the_axes_of_the_report():
     config = flux.FluxConfig()
     with torch.device("meta"):
         model = flux.FluxBlocks(config)
-    plan = compile_for(model, flux.example_inputs(config, device="meta"), target="npu:910B3", training=True)
+    plan = compile_for(
+        model,
+        flux.example_inputs(config, device="meta"),
+        target="npu:910B3",
+        training=True,
+        softmax_width=0,  # on meta attention is written out
+    )
     assert plan.share == 1.0
     assert all(access.affine for kernel in plan.kernels for access in kernel.accesses)
     rows = [f"{k.graph}  {' x '.join(map(str, k.axes))}  {k.uses} times  {k.name}" for k in plan.kernels]
@@ -115,10 +121,10 @@ class SlicesOfALinear(torch.nn.Module):
         super().__init__()
         self.linear = torch.nn.Linear(3072, 21504)
 
-    def forward(self, x):
+    def forward(self, x, *factors):
         qkv, mlp = self.linear(x).split((9216, 12288), dim=-1)
         q, k, v = qkv.view(1, 512, 3, 24, 128).permute(2, 0, 3, 1, 4)
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v), mlp
+        return tuple(part * factor for part, factor in zip((q, k, v, mlp), factors, strict=True))
 
 
 @GRAPHS_OF_2_13
@@ -126,11 +132,24 @@ class SlicesOfALinear(torch.nn.Module):
 def test_slices_of_a_linear_go_back_in_one_kernel(target):
     with torch.device("meta"):
         model, x = SlicesOfALinear(), torch.randn(1, 512, 3072)
-    plan = compile_for(model, (x,), target=target, training=True)
-    whole = [k for k in plan.kernels if any(a.is_store and "21504*" in a.index for a in k.accesses)]
-    assert [k.axes for k in whole] == [(512, 3, 24, 128), (512, 12288)]
-    assert all(access.affine for k in whole for access in k.accesses)
-    _expect(f"slices_{target.partition(':')[0]}.txt", whole[0].text)
+        heads = [torch.randn(1, 24, 512, 128) for _ in range(3)]
+        mlp = torch.randn(1, 512, 12288)
+    plan = compile_for(model, (x, *heads, mlp), target=target, training=True)
+    whole = {k.axes: k for k in plan.kernels if any(a.is_store and "21504*" in a.index for a in k.accesses)}
+    assert set(whole) == {(512, 3, 24, 128), (512, 12288)}
+    assert all(access.affine for k in whole.values() for access in k.accesses)
+    _expect(f"slices_{target.partition(':')[0]}.txt", whole[512, 3, 24, 128].text)
+
+
+def test_a_backward_pass_that_meta_drops_is_an_error():
+    with torch.device("meta"):
+        linear, x, labels = torch.nn.Linear(8, 5), torch.randn(4, 8), torch.zeros(4, dtype=torch.long)
+
+    def loss(x, labels):
+        return torch.nn.functional.cross_entropy(linear(x), labels)
+
+    with pytest.warns(UserWarning, match="nll_loss"), pytest.raises(UserError, match="put the model"):
+        compile_for(loss, (x, labels), target="npu:910B3", training=True)
 
 
 def test_dynamic_sizes():

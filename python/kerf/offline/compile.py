@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 
 from kerf import _core
 from kerf.decomp import decompositions, whole_operators
-from kerf.errors import InternalError
+from kerf.errors import InternalError, UserError
 from kerf.fx_import import import_graph
 from kerf.options import resolve
 from kerf.partition import correct_side_dtypes, partition
@@ -178,7 +178,8 @@ def compile_for(
             Default: 256 (docs/routing.md).
 
     Raises:
-        UserError: unknown target; a tensor on another device; a negative softmax_width.
+        UserError: unknown target; a tensor on another device; a negative softmax_width; a backward pass that
+            torch does not trace on meta.
     """
     return compile_graphs(trace(model, inputs, training, dynamic), target, softmax_width)
 
@@ -275,7 +276,17 @@ def trace(model: Any, inputs: Any, training: bool, dynamic: bool) -> list[tuple[
             loss = getattr(result, "loss", None)
             leaves = [loss] if loss is not None else pytree.tree_leaves(result)
             sum(t.sum() for t in leaves if isinstance(t, torch.Tensor) and t.requires_grad).backward()
+            if any(name.endswith("backward") and _returns_nothing(gm) for name, gm in graphs):
+                raise UserError(
+                    "the backward pass computes nothing: torch has no gradient of some operators (nll_loss) on "
+                    "meta; put the model and the inputs on the CPU"
+                )
     return graphs
+
+
+def _returns_nothing(gm: fx.GraphModule) -> bool:
+    (output,) = gm.graph.find_nodes(op="output")
+    return not output.all_input_nodes
 
 
 def _compile_by_width(
