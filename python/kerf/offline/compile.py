@@ -278,8 +278,8 @@ def trace(model: Any, inputs: Any, training: bool, dynamic: bool) -> list[tuple[
             sum(t.sum() for t in leaves if isinstance(t, torch.Tensor) and t.requires_grad).backward()
             if any(name.endswith("backward") and _returns_nothing(gm) for name, gm in graphs):
                 raise UserError(
-                    "the backward pass computes nothing: torch has no gradient of some operators (nll_loss) on "
-                    "meta; put the model and the inputs on the CPU"
+                    "the backward pass computes nothing: torch has no gradient of some operators (nll_loss) "
+                    "on meta; put the model and the inputs on the CPU"
                 )
     return graphs
 
