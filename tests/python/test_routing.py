@@ -227,14 +227,13 @@ def _body(text):
     return text[text.index("@triton.jit") :]
 
 
-@pytest.mark.parametrize(("approximate", "has", "has_not"), [
-    ("none", "erf(", "tl.exp("),
-    ("tanh", "tl.exp(", "erf("),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("approximate", "has", "has_not"), [("none", "erf(", "tanh("), ("tanh", "tanh(", "erf(")]
+)
 def test_gelu_has_its_own_form(approximate, has, has_not):
     (kernel,) = _plan(lambda x: functional.gelu(x, approximate=approximate), torch.randn(64, 64)).kernels
     text = kernel.text
-    assert has in text and has_not not in _body(text) and "tanh(" not in text
+    assert has in text and has_not not in text
 
 
 @pytest.mark.parametrize("name", ["layer", "rms", "group", "batch"])
@@ -246,8 +245,7 @@ def test_norms_are_one_kernel_and_one_pass_back(name):
         "batch": lambda: torch.nn.BatchNorm1d(64),
     }
     plan = _plan(make[name](), torch.randn(512, 64, requires_grad=True), training=True)
-    # Of a batch norm, the count of batches: an integer of 64 bits.
-    assert _calls(plan) == ["aten.add.Tensor"] * (name == "batch")
+    assert _calls(plan) == []
     # Besides one over all of the input, running statistics and the join of column sums.
     assert len([k for k in plan.kernels if k.graph == "0 forward" and len(k.axes) > 1]) == 1
     assert len([k for k in plan.kernels if k.graph == "0 backward"]) <= 2

@@ -1,6 +1,4 @@
-// gelu, exact (by erf) and by its tanh approximation, and the exact derivative of each. With z the argument of tanh,
-// 0.5 * (1 + tanh(z)) = 1 / (1 + exp(-2 z)), which keeps its digits where z is negative. The derivative stays with tanh: by
-// exp, half precision would have -0 where eager has 0.
+// gelu, exact (by erf) and by its tanh approximation, and the exact derivative of each.
 #include <numbers>
 #include <string>
 
@@ -19,17 +17,17 @@ bool by_tanh(const Composite& composite) {
   return composite.node.get<std::string>(Attr::approximate) == "tanh";
 }
 
-Term inner(const Term& x, double scale) {
+Term tanh_of_inner(const Term& x) {
   Term cube = x * x * x;
-  return scale * (x + kTanhCube * cube);
+  return tanh(kTanhScale * (x + kTanhCube * cube));
 }
 
 }  // namespace
 
 Expanded expand_gelu(const Composite& composite) {
   Term x = composite.computing(0);
-  if (by_tanh(composite)) return {composite.result(0, x / (1.0 + exp(inner(x, -2 * kTanhScale))))};
-  return {composite.result(0, 0.5 * x * (1.0 + erf(x * kSqrtHalf)))};
+  Term factor = by_tanh(composite) ? tanh_of_inner(x) : erf(x * kSqrtHalf);
+  return {composite.result(0, 0.5 * x * (1.0 + factor))};
 }
 
 // grad, input
@@ -40,7 +38,7 @@ Expanded expand_gelu_backward(const Composite& composite) {
     Term pdf = exp(-0.5 * x * x) * kPdfScale;
     return {composite.result(0, grad * (cdf + x * pdf))};
   }
-  Term t = tanh(inner(x, kTanhScale));
+  Term t = tanh_of_inner(x);
   Term left = 0.5 * (1.0 + t);
   Term inner_slope = kTanhScale * (1.0 + 3 * kTanhCube * (x * x));
   Term right = 0.5 * x * (1.0 - t * t) * inner_slope;
