@@ -11,7 +11,7 @@ import numpy
 import pytest
 import torch
 import typer
-from kerf import UserError, compile_for, npu
+from kerf import UserError, _core, compile_for, npu
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools")]
@@ -222,7 +222,12 @@ def test_a_plan_is_launched_on_tensors(tmp_path):
     asked = run_with_card(tmp_path, "-c", "import sys; print(sys.version_info[:2])")
     if asked.stdout.strip() != str(sys.version_info[:2]):
         pytest.skip(f"the environment has Python {asked.stdout}")
-    ended = run_with_card(tmp_path, script, Path(npu.__file__).parents[1])
+    # An editable install keeps the core apart from the rest.
+    package = tmp_path / "path" / "kerf"
+    package.mkdir(parents=True)
+    for file in {*Path(npu.__file__).parent.iterdir(), Path(_core.__file__)}:
+        (package / file.name).symlink_to(file)
+    ended = run_with_card(tmp_path, script, package.parent)
     assert ended.returncode == 0, ended.stderr
 
 
