@@ -10,10 +10,8 @@
 #include "axis/coordinates.h"
 #include "axis/linear.h"
 #include "base/error.h"
-#include "codegen/triton/buffer_bytes.h"
 #include "codegen/triton/check_text.h"
 #include "codegen/triton/emit.h"
-#include "codegen/triton/parse_text.h"
 #include "driver/pipeline.h"
 #include "driver/stage.h"
 #include "driver/tile_file.h"
@@ -130,10 +128,6 @@ class TileCompiler {
           continue;
         }
         TileKernel kernel = describe(of, *emitted, std::move(blocks));
-        if (!fits(kernel)) {
-          reason = fmt::format("its tiles take more than {} bytes", target_.on_chip_bytes);
-          continue;
-        }
         if (std::string broken = broken_rule(kernel); !broken.empty()) {
           reason = std::move(broken);
           continue;
@@ -155,7 +149,7 @@ class TileCompiler {
     return Emitted{std::move(tiled.parts), std::move(*text)};
   }
 
-  // The rule that a text breaks: what cannot be said within the rules is no kernel.
+  // The rule that a text breaks, that of the buffer among them: what cannot be said within the rules is no kernel.
   std::string broken_rule(const TileKernel& kernel) const {
     if (target_.dialect != codegen::triton::Dialect::ascend) return {};
     std::vector<triton::Violation> violations = triton::check_text(kernel.text, target_.name);
@@ -174,13 +168,6 @@ class TileCompiler {
     for (size_t i = 0; i < blocks.size(); ++i)
       if (blocks[i].second > than[i].second) return false;
     return true;
-  }
-
-  // Whether the tiles that are alive at once fit the chip; the estimate is the verifier's.
-  bool fits(const TileKernel& kernel) const {
-    if (!target_.on_chip_bytes) return true;
-    int64_t bytes = triton::buffer_bytes(triton::parse_text(kernel.text), kernel.blocks[0]);
-    return bytes * 10 <= target_.on_chip_bytes * 9;
   }
 
   std::string file(const TileKernel& kernel, const KernelText& text, const loop::Kernel& of) const {

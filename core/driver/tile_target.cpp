@@ -24,7 +24,7 @@ TileTarget find_tile_target(std::string_view name) {
                              .looked_up = false,
                              .doubles = false};
     return {std::string(name), target::Device::npu, Dialect::ascend, limits,
-            npu.vector_cores,  npu.buffer_bytes,    npu.alignment,   npu.most_reads};
+            npu.vector_cores,  npu.alignment,       npu.most_reads};
   }
   std::string known = "cuda";
   for (const target::NpuTarget& npu : target::npu_targets()) known += fmt::format(", npu:{}", npu.name);

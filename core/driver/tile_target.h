@@ -16,7 +16,6 @@ struct TileTarget {
   codegen::triton::Dialect dialect = codegen::triton::Dialect::nvidia;
   sched::TileLimits limits;
   int cores = 0;                // programs run at the same time; 0: as many programs as tiles
-  int64_t on_chip_bytes = 0;    // for tiles; 0: registers, no limit but that of elements
   int64_t alignment_bytes = 4;  // the last dimension of a tile is a multiple of it
   int most_reads = 0;           // of a merged kernel; 0: any number
 };

@@ -51,14 +51,16 @@ bool is_affine(const Nest& nest) {
 }
 
 // Nests on axes over which their accesses are affine, where there are such: what reads a value through a view of other sizes
-// then meets its producer.
-loop::Program cut_nests(const loop::Program& program) {
-  loop::Program result = program;
+// then meets its producer. Empty where no nest changes.
+std::optional<loop::Program> cut_nests(const loop::Program& program) {
+  std::optional<loop::Program> result;
   for (size_t step = 0; step < program.steps.size(); ++step) {
     const auto* launch = std::get_if<loop::Launch>(&program.steps[step]);
     if (!launch) continue;
     std::optional<Nest> nest = take_apart(launch->kernel);
-    if (nest && !is_affine(*nest)) result.steps[step] = alone(program, *nest, step);
+    if (!nest || is_affine(*nest)) continue;
+    if (!result) result = program;
+    result->steps[step] = alone(program, *nest, step);
   }
   return result;
 }
@@ -66,7 +68,8 @@ loop::Program cut_nests(const loop::Program& program) {
 }  // namespace
 
 loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limits, const Accepts& accepts) {
-  const loop::Program nests = cut_nests(before);
+  const std::optional<loop::Program> cut = cut_nests(before);
+  const loop::Program& nests = cut ? *cut : before;
   const GroupedColumns grouped = split_columns(nests, limits);
   const loop::Program& program = grouped.split ? *grouped.split : nests;
   const Grouping& grouping = grouped.grouping;
