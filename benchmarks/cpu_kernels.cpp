@@ -41,16 +41,6 @@ constexpr Benchmark kBenchmarks[] = {
       %7 = mul %6, %1
       store y[1024*r + i], %7
 )"},
-    {"light, streaming", 8, R"(kernel k(x: f32[n, 1024], out non_temporal y: f32[n, 1024]) given n
-  for r < n grid
-    for i < 1024 vector LANES
-      %0 = load x[1024*r + i]
-      %1 = const f32 1.5
-      %2 = const f32 0.25
-      %3 = mul %0, %1
-      %4 = add %3, %2
-      store y[1024*r + i], %4
-)"},
     {"gelu (erf)", 8, R"(kernel k(x: f32[n, 1024], out y: f32[n, 1024]) given n
   for r < n grid
     for i < 1024 vector LANES
@@ -201,16 +191,19 @@ std::string with_lanes(std::string text, int lanes) {
   return text;
 }
 
-void run(const Benchmark& benchmark, int lanes, const target::CpuTarget& target) {
+void run(const Benchmark& benchmark, int lanes, const target::CpuTarget& target, bool streaming) {
   sym::Context context;
   loop::Kernel kernel = loop::parse_kernel(with_lanes(benchmark.text, lanes), context);
+  for (loop::Buffer& buffer : kernel.buffers)
+    buffer.non_temporal = streaming && buffer.mode == loop::BufferMode::out;
   std::vector<double> compile_times;
   target::CpuArtifact artifact;
   for (int i = 0; i < 9; ++i) {
     compile_times.push_back(processor_seconds([&] { artifact = *codegen::compile(kernel, target, {}); }));
   }
-  std::string line = fmt::format("{:18} {:3} lanes  compile {:5.2f} ms  object {:5} B ", benchmark.name,
-                                 lanes, median(compile_times) * 1e3, artifact.object.size());
+  std::string line = fmt::format("{:18}{} {:3} lanes  compile {:5.2f} ms  object {:5} B ", benchmark.name,
+                                 streaming ? " streaming" : "          ", lanes, median(compile_times) * 1e3,
+                                 artifact.object.size());
   for (int64_t rows : {16, 4096, 32768}) {
     size_t count = static_cast<size_t>(rows) * 1024;
     std::unique_ptr<float[], decltype(&std::free)> x(static_cast<float*>(std::aligned_alloc(4096, count * 4)),
@@ -248,6 +241,6 @@ int main(int argc, char** argv) {
   fmt::print("{} on {}, {} byte vectors\n", codegen::name(), target.cpu, target.vector_bytes);
   for (const Benchmark& benchmark : kBenchmarks) {
     if (argc > 2 && !std::strstr(benchmark.name, argv[2])) continue;
-    run(benchmark, lanes, target);
+    for (bool streaming : {false, true}) run(benchmark, lanes, target, streaming);
   }
 }

@@ -12,6 +12,7 @@
 #include "sched/schedule.h"
 #include "sched/split_group.h"
 #include "sched/traffic.h"
+#include "sched/tuning.h"
 
 namespace kerf::sched {
 
@@ -63,6 +64,16 @@ std::optional<loop::Program> cut_nests(const loop::Program& program) {
     result->steps[step] = alone(program, *nest, step);
   }
   return result;
+}
+
+// Large results are in memory before anybody reads them again: their stores need not bring the old lines into the cache.
+void stream_large(loop::Kernel& kernel) {
+  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+    loop::Buffer& buffer = kernel.buffers[loop::BufferId(i)];
+    Expr count = loop::element_count(kernel, loop::BufferId(i));
+    buffer.non_temporal = buffer.mode == loop::BufferMode::out && count.is_constant() &&
+                          count.constant() >= tuning::streamed_bytes / byte_size(buffer.dtype);
+  }
 }
 
 }  // namespace
@@ -122,6 +133,7 @@ loop::Program schedule_kernels(const loop::Program& program, const target::CpuTa
       Schedule schedule = choose_schedule(kernel, target, {.outer_is_parallel = launch->outer_is_parallel});
       loop::Launch scheduled = *launch;
       scheduled.kernel = loop::renumber(apply_schedule(kernel, schedule));
+      stream_large(scheduled.kernel);
       result.steps.push_back(std::move(scheduled));
     }
   }

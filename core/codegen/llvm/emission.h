@@ -67,6 +67,7 @@ struct Emission {
   std::unordered_map<uint32_t, Operand> preloaded;
   bool concurrent = false;    // iterations run at the same time: store_add is atomic
   bool has_streamed = false;  // a non-temporal store was emitted
+  bool prefetches = false;    // memory is touched ahead of its use
   Operand error;
 
   Operand value(loop::ValueId id) const { return values[id]; }
@@ -120,6 +121,12 @@ Operand emit_load(Emission& e, const loop::Value& value, std::string_view name);
 void emit_store(Emission& e, const loop::Store& store);
 // What a load gives, from the element (or lanes) as it lies in memory.
 Operand from_storage(Emission& e, DType dtype, const Operand& raw, std::string_view name);
+
+// prefetch.cpp
+// Whether a kernel touches more memory than lies in a core's cache anyway.
+bool worth_prefetching(const loop::Kernel& kernel);
+// Beside a vector load of `address` (whole lanes one after the other): asks for what a later iteration will load.
+void prefetch_ahead(Emission& e, const loop::Value& load, const Operand& address);
 
 // transpose.cpp
 // An unrolled loop around a vector loop is a square tile: whole tiles read what lies across the lanes in rows, and transpose

@@ -110,6 +110,7 @@ Result<Emitted> emit_kernel(const loop::Kernel& kernel, const target::CpuTarget&
   e.facts = loop::facts_of(kernel);
   e.locals = place_locals(kernel);
   e.varying = varying_values(kernel);
+  e.prefetches = worth_prefetching(kernel);
   emit_body(e);
   emit_entry(kernel, module);
   return Emitted{.grid = loop::grid_extent(kernel), .scratch_bytes = e.locals.scratch_bytes};

@@ -22,9 +22,11 @@ i.loop:
   %index = mul i64 %m, %grid
   %at = getelementptr float, ptr %x, i64 %index
   %at.1 = getelementptr float, ptr %at, i64 %i
+  %at.2 = getelementptr float, ptr %at.1, i64 %m
+  call void @llvm.prefetch.p0(ptr %at.2, i32 0, i32 3, i32 1)
   %load = load <16 x float>, ptr %at.1, align 4
-  %at.2 = getelementptr float, ptr %b, i64 %i
-  %load.1 = load <16 x float>, ptr %at.2, align 4
+  %at.3 = getelementptr float, ptr %b, i64 %i
+  %load.1 = load <16 x float>, ptr %at.3, align 4
   %mul = fmul <16 x float> %load, %load.1
   %word = bitcast <16 x float> %mul to <16 x i32>
   %upper = lshr <16 x i32> %word, splat (i32 16)
@@ -37,9 +39,9 @@ i.loop:
   %bf16 = select <16 x i1> %nan, <16 x i32> %quiet, <16 x i32> %rounded.1
   %bf16.1 = trunc <16 x i32> %bf16 to <16 x i16>
   %index.1 = mul i64 %m, %grid
-  %at.3 = getelementptr i16, ptr %y, i64 %index.1
-  %at.4 = getelementptr i16, ptr %at.3, i64 %i
-  store <16 x i16> %bf16.1, ptr %at.4, align 2
+  %at.4 = getelementptr i16, ptr %y, i64 %index.1
+  %at.5 = getelementptr i16, ptr %at.4, i64 %i
+  store <16 x i16> %bf16.1, ptr %at.5, align 2
   %i.next = add nsw i64 %i, 16
   %more = icmp slt i64 %i.next, %whole
   br i1 %more, label %i.loop, label %i.done
@@ -54,11 +56,11 @@ i.tail.loop:
   %splat = shufflevector <16 x i32> %lane0, <16 x i32> poison, <16 x i32> zeroinitializer
   %mask = icmp slt <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %splat
   %index.2 = mul i64 %m, %grid
-  %at.5 = getelementptr float, ptr %x, i64 %index.2
-  %at.6 = getelementptr float, ptr %at.5, i64 %i.tail
-  %load.2 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.6, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
-  %at.7 = getelementptr float, ptr %b, i64 %i.tail
-  %load.3 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.7, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
+  %at.6 = getelementptr float, ptr %x, i64 %index.2
+  %at.7 = getelementptr float, ptr %at.6, i64 %i.tail
+  %load.2 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.7, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
+  %at.8 = getelementptr float, ptr %b, i64 %i.tail
+  %load.3 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %at.8, i32 4, <16 x i1> %mask, <16 x float> zeroinitializer)
   %mul.1 = fmul <16 x float> %load.2, %load.3
   %word.1 = bitcast <16 x float> %mul.1 to <16 x i32>
   %upper.1 = lshr <16 x i32> %word.1, splat (i32 16)
@@ -71,9 +73,9 @@ i.tail.loop:
   %bf16.2 = select <16 x i1> %nan.1, <16 x i32> %quiet.1, <16 x i32> %rounded.3
   %bf16.3 = trunc <16 x i32> %bf16.2 to <16 x i16>
   %index.3 = mul i64 %m, %grid
-  %at.8 = getelementptr i16, ptr %y, i64 %index.3
-  %at.9 = getelementptr i16, ptr %at.8, i64 %i.tail
-  call void @llvm.masked.store.v16i16.p0(<16 x i16> %bf16.3, ptr %at.9, i32 2, <16 x i1> %mask)
+  %at.9 = getelementptr i16, ptr %y, i64 %index.3
+  %at.10 = getelementptr i16, ptr %at.9, i64 %i.tail
+  call void @llvm.masked.store.v16i16.p0(<16 x i16> %bf16.3, ptr %at.10, i32 2, <16 x i1> %mask)
   %i.tail.next = add nsw i64 %i.tail, 16
   %more.1 = icmp slt i64 %i.tail.next, %m
   br i1 %more.1, label %i.tail.loop, label %i.tail.done
@@ -103,3 +105,4 @@ entry:
 
 declare <16 x float> @llvm.masked.load.v16f32.p0(ptr, i32, <16 x i1>, <16 x float>)
 declare void @llvm.masked.store.v16i16.p0(<16 x i16>, ptr, i32, <16 x i1>)
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)

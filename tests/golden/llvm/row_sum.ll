@@ -20,6 +20,8 @@ j.loop:
   %index = mul i64 64, %grid
   %at = getelementptr float, ptr %x, i64 %index
   %at.1 = getelementptr float, ptr %at, i64 %j
+  %at.2 = getelementptr float, ptr %at.1, i64 512
+  call void @llvm.prefetch.p0(ptr %at.2, i32 0, i32 3, i32 1)
   %load = load <16 x float>, ptr %at.1, align 4
   ; exp
   %olt = fcmp olt <16 x float> %load, splat (float -104.0)
@@ -55,8 +57,8 @@ j.done:
   %lane = extractelement <2 x float> %sum.3, i64 0
   %lane.1 = extractelement <2 x float> %sum.3, i64 1
   %sum.4 = fadd float %lane, %lane.1
-  %at.2 = getelementptr float, ptr %y, i64 %grid
-  store float %sum.4, ptr %at.2, align 4
+  %at.3 = getelementptr float, ptr %y, i64 %grid
+  store float %sum.4, ptr %at.3, align 4
   %grid.next = add nsw i64 %grid, 1
   %more.1 = icmp slt i64 %grid.next, %end
   br i1 %more.1, label %grid.loop, label %grid.done
@@ -77,4 +79,5 @@ entry:
 }
 
 declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare <16 x float> @llvm.x86.avx512.mask.scalef.ps.512(<16 x float>, <16 x float>, <16 x float>, i16, i32)

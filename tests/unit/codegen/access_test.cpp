@@ -182,6 +182,36 @@ TEST_CASE("stores past the cache, aligned or not") {
                             {.largest = 140});
 }
 
+TEST_CASE("stores past the cache of half lines: in rows, in columns, in transposed tiles") {
+  check_same_as_interpreter(R"(kernel k(x: f32[5, n], out non_temporal y: bf16[5, n]) given n
+  for r < 5 grid
+    for i < n vector LANES
+      %0 = load x[n*r + i]
+      %1 = cast bf16 %0
+      store y[n*r + i], %1
+)",
+                            {.largest = 140});
+  check_same_as_interpreter(R"(kernel k(x: bf16[40, 64], out non_temporal y: bf16[64, 40])
+  for o < 8 grid
+    for j < 5
+      for a < 8 unrolled
+        for b < 8 vector 8
+          %0 = load x[64*b + 512*j + a + 8*o]
+          store y[8*j + b + 40*a + 320*o], %0
+)");
+}
+
+TEST_CASE("a transposed tile that no loop is around, of much memory") {
+  check_same_as_interpreter(R"(kernel k(x: f32[8, 8192], y: f32[8, 8], out z: f32[8, 8])
+  for a < 8 unrolled
+    for b < 8 vector 8
+      %0 = load x[8192*b + a]
+      %1 = load y[8*a + b]
+      %2 = add %0, %1
+      store z[8*a + b], %2
+)");
+}
+
 TEST_CASE("divisions by constants within vectors, of both signs") {
   for (const char* divisor : {"3", "5", "6", "7", "10", "56", "641", "65537", "999983", "536870909"}) {
     for (const char* numerator : {"i", "1000003*i + 5", "i - 5000", "999999*i - 499999500", "-1073741*i"}) {
