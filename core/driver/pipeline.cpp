@@ -2,6 +2,7 @@
 #include "driver/pipeline.h"
 
 #include "graph/passes/passes.h"
+#include "sched/gather_producers.h"
 #include "sched/order_steps.h"
 #include "sched/realise.h"
 #include "sched/schedule_program.h"
@@ -45,6 +46,8 @@ loop::Program make_program(const graph::Graph& graph, Stages& stages, const lowe
   // Before anything is merged, so that what reads a copy is merged on the copy's axes.
   if (realises_views)
     program = stages.run("schedule", "realise_views", [&] { return sched::realise_views(program); });
+  // Before folds are split and grouped: what a gather computes itself is no kernel any more.
+  program = stages.run("schedule", "gather_producers", [&] { return sched::gather_producers(program); });
   // Before grouping, so that each half of a fold is merged with what it belongs to.
   program = stages.run("schedule", "split_folds", [&] { return sched::split_folds(program); });
   program =

@@ -21,6 +21,7 @@
 #include "loop/verify_program.h"
 #include "lower/lower.h"
 #include "runtime/plan_text.h"
+#include "sched/gather_producers.h"
 #include "sched/order_steps.h"
 #include "sched/realise.h"
 #include "sched/schedule_program.h"
@@ -210,6 +211,8 @@ constexpr TextPass kPasses[] = {
     // program
     {"realise_views", "views that are dear to read get buffers of their own",
      on_program<sched::realise_views>},
+    {"gather_producers", "gathers of few elements compute what they look up",
+     on_program<sched::gather_producers>},
     {"split_folds", "long folds with few results in two stages", on_program<split_large_folds>},
     {"fuse_kernels", "merge kernels on common axes", on_program<fuse>},
     {"order_steps", "delay steps whose results only the caller reads, for less memory at once",
