@@ -1,5 +1,6 @@
 // What compiled kernels reach: milliseconds to compile, and GB/s (bytes read and written by the algorithm) beside a
-// plain copy of the same memory, in cache and from memory, on one thread. For reading, not a test:
+// plain copy of the same memory, in cache and from memory, on one thread; loops that compute much also beside the same written
+// by hand with intrinsics. For reading, not a test:
 //
 //   cpu_kernels [lanes] [filter]        one line per kernel and size; KERF_CPU=avx2 for the narrow code
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include <functional>
 #include <vector>
 
+#include "by_hand.h"
 #include "codegen/compile.h"
 #include "loop/parse.h"
 
@@ -24,6 +26,7 @@ struct Benchmark {
   const char* name;
   int bytes;  // per element, read and written
   const char* text;
+  by_hand::Rows by_hand = nullptr;
 };
 
 // Rows of 1024; `n` rows. LANES stands for the vector width.
@@ -54,7 +57,46 @@ constexpr Benchmark kBenchmarks[] = {
       %7 = mul %0, %6
       %8 = mul %7, %5
       store y[1024*r + i], %8
-)"},
+)",
+     by_hand::gelu},
+    {"gelu, dropout", 8, R"(kernel k(x: f32[n, 1024], out y: f32[n, 1024]) given n
+  for r < n grid
+    for i < 1024 vector LANES
+      %0 = load x[1024*r + i]
+      %1 = const f32 0.70710678
+      %2 = mul %0, %1
+      %3 = erf %2
+      %4 = const f32 1.0
+      %5 = add %3, %4
+      %6 = const f32 0.5
+      %7 = mul %0, %6
+      %8 = mul %7, %5
+      %9 = const i64 7
+      %10 = index 1024*r + i
+      %11 = random_uniform %9, %10
+      %12 = const f32 0.9
+      %13 = lt %11, %12
+      %14 = cast f32 %13
+      %15 = mul %8, %14
+      %16 = const f32 1.1111112
+      %17 = mul %15, %16
+      store y[1024*r + i], %17
+)",
+     by_hand::gelu_dropout},
+    {"sum of exp", 4, R"(kernel k(x: f32[n, 1024], out y: f32[n]) given n
+  for r < n grid
+    %1 = reduce max for i < 1024 vector 64
+      %0 = load x[1024*r + i]
+      yield %0
+    %5 = reduce sum for j < 1024 vector LANES
+      %2 = load x[1024*r + j]
+      %3 = sub %2, %1
+      %4 = exp %3
+      yield %4
+    %6 = add %1, %5
+    store y[r], %6
+)",
+     by_hand::log_sum_exp},
     {"gelu (tanh)", 8, R"(kernel k(x: f32[n, 1024], out y: f32[n, 1024]) given n
   for r < n grid
     for i < 1024 vector LANES
@@ -227,7 +269,13 @@ void run(const Benchmark& benchmark, int lanes, const target::CpuTarget& target,
                               [&] { artifact.entry(buffers.data(), &rows, 0, grid, nullptr, &error); });
     double copy_rate =
         rate(static_cast<double>(count) * 8, [&] { std::memcpy(y.get(), x.get(), count * 4); });
-    line += fmt::format(" | {:6} rows {:6.1f} (copy {:5.1f})", rows, kernel_rate, copy_rate);
+    std::string beside = fmt::format("copy {:5.1f}", copy_rate);
+    if (benchmark.by_hand && by_hand::is_supported()) {
+      double hand_rate = rate(static_cast<double>(count) * benchmark.bytes,
+                              [&] { benchmark.by_hand(x.get(), y.get(), rows); });
+      beside += fmt::format(", by hand {:4.1f}", hand_rate);
+    }
+    line += fmt::format(" | {:6} rows {:6.1f} ({})", rows, kernel_rate, beside);
   }
   fmt::print("{}\n", line);
   std::fflush(stdout);
