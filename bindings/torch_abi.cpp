@@ -29,8 +29,8 @@ struct TorchAbi {
   PyObject* as_strided_name = nullptr;
   PyObject* storage_offset_name = nullptr;
   PyObject* detach_name = nullptr;
-  PyObject* resolve_conj_name = nullptr;
-  PyObject* resolve_neg_name = nullptr;
+  PyObject* is_conj_name = nullptr;
+  PyObject* is_neg_name = nullptr;
   std::array<PyObject*, std::size(kDTypes)> dtypes{};
 };
 
@@ -66,8 +66,8 @@ TorchAbi* load() {
   abi->as_strided_name = nb::str("as_strided").release().ptr();
   abi->storage_offset_name = nb::str("storage_offset").release().ptr();
   abi->detach_name = nb::str("detach").release().ptr();
-  abi->resolve_conj_name = nb::str("resolve_conj").release().ptr();
-  abi->resolve_neg_name = nb::str("resolve_neg").release().ptr();
+  abi->is_conj_name = nb::str("is_conj").release().ptr();
+  abi->is_neg_name = nb::str("is_neg").release().ptr();
   for (DType dtype : kDTypes)
     abi->dtypes[static_cast<size_t>(dtype)] =
         nb::object(torch.attr(std::string(info(dtype).torch_name).c_str())).release().ptr();
@@ -158,8 +158,11 @@ PyObject* alias_of(nb::object tensor) {
 
 PyObject* without_lazy_bits(PyObject* tensor) {
   const TorchAbi& torch = abi();
-  nb::object resolved = nb::steal(check(PyObject_CallMethodNoArgs(tensor, torch.resolve_conj_name)));
-  return check(PyObject_CallMethodNoArgs(resolved.ptr(), torch.resolve_neg_name));
+  nb::object conjugated = nb::steal(check(PyObject_CallMethodNoArgs(tensor, torch.is_conj_name)));
+  nb::object negated = nb::steal(check(PyObject_CallMethodNoArgs(tensor, torch.is_neg_name)));
+  if (conjugated.ptr() == Py_False && negated.ptr() == Py_False) return Py_NewRef(tensor);
+  // torch's own resolve_conj gives other strides than the graph was traced with.
+  return kerf_function("kerf.extern", "copy_strided")(nb::handle(tensor)).release().ptr();
 }
 
 PyObject* tensor_over(void* data, DType dtype, std::span<const int64_t> shape,

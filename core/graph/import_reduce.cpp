@@ -1,4 +1,5 @@
 // Reductions. Sums and means of f16 and bf16 are taken in f32 and rounded once.
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -35,6 +36,14 @@ Term position(const ImportCall& call, ReduceOp op, Term x, const Dims& dims, boo
   if (dims.empty()) return call.term(call.builder.constant(Scalar::of_int(DType::i64, 0)));
   if (x.dtype() == DType::b1) x = x.in(DType::u8);
   return reduce(op, x.computing(), dims, keepdim);
+}
+
+// torch refuses an extremum of nothing when the operator runs, not when it is traced: only the library can say so.
+bool may_be_empty(const ImportCall& call, const Term& x, const Dims& dims) {
+  sym::Facts facts = call.facts();
+  return std::ranges::any_of(dims, [&](int64_t dim) {
+    return sym::range_of(x.type().shape[static_cast<size_t>(dim)], facts).lo.value_or(0) < 1;
+  });
 }
 
 // Sum of squares around the mean in two passes, over max(count - correction, 0).
@@ -74,6 +83,9 @@ Imported import_reduce(const ImportCall& call) {
   size_t rank = x.type().rank();
   Dims dims = call.row.flag ? call.dims(1, rank) : all_dims(rank);
   bool keepdim = call.row.flag && call.boolean(2, false);
+  if (call.row.flag == 0 && (call.row.reduce == ReduceOp::max || call.row.reduce == ReduceOp::min) &&
+      may_be_empty(call, x, dims))
+    return decline("of possibly no elements, which torch refuses");
   bool boolean = ops::info(call.row.reduce).boolean;
   DType dtype = boolean ? DType::b1 : call.result().dtype;
   Term y = reduced(call.row.reduce, x.in(dtype).computing(), dims, keepdim);
@@ -95,6 +107,7 @@ Imported import_mean(const ImportCall& call) {
 Imported import_extremum_dim(const ImportCall& call) {
   Term x = call.tensor(0);
   Dims dims = x.type().rank() ? Dims{call.dim(1, x.type().rank())} : Dims{};
+  if (may_be_empty(call, x, dims)) return decline("of possibly no elements, which torch refuses");
   bool keepdim = call.boolean(2, false), largest = ops::seeks_largest(call.row.reduce);
   Term values = reduced(call.row.reduce, x.computing(), dims, keepdim).in(x.dtype());
   Term indices = position(call, largest ? ReduceOp::argmax : ReduceOp::argmin, x, dims, keepdim);

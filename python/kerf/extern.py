@@ -16,6 +16,9 @@ _FUNCTIONS = {
     "aten._scaled_dot_product_flash_attention_for_cpu.default": "_scaled_dot_product_flash_attention_for_cpu",
 }
 
+# Their results carry a bit that DLPack does not, in the memory of their operand: made real at once.
+_LAZY = ("aten._conj.default", "aten._neg_view.default")
+
 
 def resolve(op: str) -> Callable[..., Any]:
     """The callable of an operator given as "aten.mm.default".
@@ -31,6 +34,8 @@ def resolve(op: str) -> Callable[..., Any]:
         found = getattr(getattr(getattr(torch.ops, namespace), name), overload)
     except AttributeError as error:
         raise UserError(f"torch {torch.__version__} has no operator {op}") from error
+    if op in _LAZY:
+        return lambda tensor: copy_strided(found(tensor))
     return getattr(torch, _FUNCTIONS[op]) if op in _FUNCTIONS else getattr(found, "_op", found)
 
 

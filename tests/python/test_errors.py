@@ -129,6 +129,18 @@ def test_index_out_of_range_is_eagers_error(function, dynamic):
     torch.testing.assert_close(compiled(table, good), function(_TABLE, good), rtol=1e-6, atol=0)
 
 
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremum_of_nothing_is_eagers_error(name):
+    """Tracing does not refuse these; torch's amax, argmax and the like it does."""
+    extremum = getattr(torch, name)
+    for function in (extremum, lambda x: extremum(x, 0), lambda x: extremum(x[x.isfinite()])):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="kerf", dynamic=True)
+        torch.testing.assert_close(compiled(_TABLE), function(_TABLE), rtol=0, atol=0)
+        with pytest.raises((IndexError, RuntimeError), match="Expected reduction dim"):
+            compiled(torch.empty(0, 3))
+
+
 @pytest.mark.parametrize("name", ["scatter", "index_put", "index_add"])
 def test_nothing_is_written_outside(name):
     """The written tensor lies in the middle of a larger one."""

@@ -137,3 +137,17 @@ def test_strides_of_what_tracing_gives_others(name: str, dynamic: bool) -> None:
         torch._dynamo.reset()
         got = torch.compile(function, backend="kerf", dynamic=dynamic)(*call)
         assert got.stride() == function(*call).stride()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x.conj().imag + 1, lambda x: x.conj() * 2, lambda x: (x * 2).conj().imag.conj() + x.real],
+    ids=["negated", "conjugated", "kept"],
+)
+def test_lazy_conjugation_and_negation(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """The bits for them never reach a kernel: of inputs, nor of values inside, in whatever strides."""
+    plain = torch.randn(6, 4, dtype=torch.complex64)
+    for x in (plain, plain.conj(), plain[::2].conj().mT, plain.conj()[1].expand(3, 4)):
+        torch.testing.assert_close(torch.compile(function, backend="kerf")(x), function(x))
+    for x in (plain.conj().imag, plain.conj().imag[::2].mT, plain.conj().imag[1].expand(3, 4)):
+        torch.testing.assert_close(torch.compile(torch.exp, backend="kerf")(x), x.exp())
