@@ -4,6 +4,7 @@
 #include "codegen/triton/buffer_bytes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,15 +16,18 @@ namespace kerf::triton {
 namespace {
 
 constexpr int64_t kAlignment = 32;
+constexpr int64_t kSquare = 16;  // rows that are transposed at once
 // A result that is stored so soon is not computed in the buffer of what was loaded.
 constexpr int kFewSteps = 3;
 constexpr int kFar = 1 << 20;
 
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t up_to(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+int64_t aligned(int64_t bytes) { return up_to(bytes, kAlignment); }
 
 struct Buffer {
   int64_t bytes = 0;
   bool is_transferred = false;  // by a load or a store: all the time
+  bool is_squared = false;      // laid out for a transposition
   int copies = 1;
   size_t begin = 0;
   size_t end = 0;
@@ -36,6 +40,7 @@ class BufferPlan {
         is_data_(trace.values.size()),
         last_use_(trace.values.size()),
         steps_(trace.values.size(), kFar),
+        squared_(trace.values.size()),
         buffer_of_(trace.values.size(), -1) {}
 
   int64_t peak() {
@@ -48,6 +53,7 @@ class BufferPlan {
       return access.is_store && at(access.pointer).is_tile() && is_spread(at(access.pointer));
     });
     mark_data();
+    for (size_t i = 0; i < trace_.values.size(); ++i) square(ValueId(i));
     for (size_t i = 0; i < trace_.values.size(); ++i) place(ValueId(i));
     return largest_sum();
   }
@@ -100,7 +106,35 @@ class BufferPlan {
     return value.operation == "to" && at(value.operands[0]).dtype == value.dtype;
   }
 
-  int64_t bytes_of(ValueId id) const {
+  static std::vector<Dim> long_dims(const Value& value) {
+    std::vector<Dim> dims;
+    std::ranges::copy_if(value.dims, std::back_inserter(dims), [](const Dim& dim) { return dim.extent > 1; });
+    return dims;
+  }
+
+  // A permutation that gives a tile another last dimension transposes squares of 16 rows by 32 bytes, of bytes 32 by 32: the
+  // tile is padded to them before and after.
+  void square(ValueId id) {
+    const Value& value = at(id);
+    if (value.operation != "permute" || !is_data_[id.index]) return;
+    const std::vector<Dim> before = long_dims(at(value.operands[0])), after = long_dims(value);
+    if (before.size() < 2 || same_dim(before.back(), after.back())) return;
+    int64_t size = byte_size(value.dtype);
+    int64_t row = kAlignment / size;
+    int64_t to = up_to(after.back().extent, row);
+    int64_t from = up_to(before.back().extent, to % kSquare == 0 ? row : std::max(row, kSquare));
+    int64_t bytes = elements_of(value) / (before.back().extent * after.back().extent) * to * from * size;
+    for (ValueId padded : {id, value.operands[0]})
+      squared_[padded.index] = std::max(squared_[padded.index], bytes);
+  }
+
+  bool same_dim(const Dim& a, const Dim& b) const {
+    return a.extent == b.extent && a.axis.valid() && b.axis.valid() && trace_.same_axis(a.axis, b.axis);
+  }
+
+  int64_t bytes_of(ValueId id) const { return std::max(squared_[id.index], packed_bytes(id)); }
+
+  int64_t packed_bytes(ValueId id) const {
     const Value& value = at(id);
     int64_t elements = elements_of(value);
     if (spreads_ && elements > 1) return elements * kAlignment;
@@ -160,7 +194,7 @@ class BufferPlan {
       buffer = static_cast<int>(buffers_.size());
       bool is_load = value.operation == "load";
       int copies = is_load && value.loop.valid() ? 2 : 1;
-      buffers_.push_back({bytes_of(id), is_load, copies, id.index, id.index});
+      buffers_.push_back({bytes_of(id), is_load, squared_[id.index] > 0, copies, id.index, id.index});
       if (is_load && is_spread(at(value.operands[0]))) spread(id, buffer);
     }
     Buffer& placed = buffers_[static_cast<size_t>(buffer)];
@@ -199,7 +233,7 @@ class BufferPlan {
     const Value& pointer = at(store.operands[0]);
     int copies = store.loop.valid() ? 2 : 1;
     if (elements_of(stored) < elements_of(pointer)) {  // repeated for the store
-      buffers_.push_back({bytes_of_transfer(pointer, true), true, copies, id.index, id.index});
+      buffers_.push_back({bytes_of_transfer(pointer, true), true, false, copies, id.index, id.index});
       return;
     }
     if (buffer < 0) return;
@@ -220,8 +254,8 @@ class BufferPlan {
       if (is_carried_as(operand, id)) return candidate;
       if (candidate < 0 || last_use_[operand.index] > id.index) continue;
       const Buffer& buffer = buffers_[static_cast<size_t>(candidate)];
-      bool is_free =
-          buffer.end <= id.index && buffer.bytes == bytes_of(id) && at(operand).dtype == value.dtype;
+      bool is_as_large = buffer.is_squared ? buffer.bytes >= bytes_of(id) : buffer.bytes == bytes_of(id);
+      bool is_free = buffer.end <= id.index && is_as_large && at(operand).dtype == value.dtype;
       bool is_soon = at(operand).operation == "load" && steps_[id.index] < kFewSteps;
       if (!is_free || is_soon) continue;
       if (!found || buffer.is_transferred) found = candidate;
@@ -238,7 +272,7 @@ class BufferPlan {
   void scratch(ValueId id, int64_t bytes, bool until_end = false) {
     size_t end = id.index;
     if (until_end && at(id).loop.valid()) end = trace_.loops[at(id).loop].end.index;
-    if (bytes > 0) buffers_.push_back({aligned(bytes), false, 1, id.index, end});
+    if (bytes > 0) buffers_.push_back({aligned(bytes), false, false, 1, id.index, end});
   }
 
   void add_scratch(ValueId id) {
@@ -248,6 +282,7 @@ class BufferPlan {
     int64_t elements = elements_of(value);
     if (value.folded >= 0) scratch(id, fold_scratch(value), true);
     const TlFunction* function = find_tl_function(value.operation);
+    if (value.operation == "permute") return scratch(id, permute_scratch(value));
     if (function && !value.keeps_nan) scratch(id, 4 * elements * function->scratch);
     if (is_comparison(value)) {
       for (ValueId operand : value.operands)
@@ -270,6 +305,15 @@ class BufferPlan {
                value.operation != "to") {
       scratch(id, 20 * elements);  // by way of halves and floats
     }
+  }
+
+  // More than two dimensions that change places do so in two steps.
+  int64_t permute_scratch(const Value& value) const {
+    const std::vector<Dim> before = long_dims(at(value.operands[0])), after = long_dims(value);
+    size_t moved = 0;
+    for (size_t i = 0; i < after.size(); ++i) moved += !same_dim(before[i], after[i]);
+    bool is_transposed = !after.empty() && !same_dim(before.back(), after.back());
+    return moved > 2 && is_transposed ? 2 * elements_of(value) * byte_size(value.dtype) : 0;
   }
 
   int64_t fold_scratch(const Value& value) const {
@@ -308,8 +352,9 @@ class BufferPlan {
   const Trace& trace_;
   std::vector<bool> is_data_;
   std::vector<size_t> last_use_;
-  std::vector<int> steps_;      // operations to the nearest store, this one counted
-  std::vector<int> buffer_of_;  // -1: none
+  std::vector<int> steps_;        // operations to the nearest store, this one counted
+  std::vector<int64_t> squared_;  // bytes of what is transposed
+  std::vector<int> buffer_of_;    // -1: none
   std::vector<Buffer> buffers_;
   std::vector<std::pair<double, int64_t>> filled_;  // tiles of one number: the number, bytes
   bool pads_rows_ = false;
