@@ -12,7 +12,7 @@
 namespace kerf::driver {
 
 std::vector<triton::Violation> check_kernel_text(std::string_view text, std::string_view target) {
-  return triton::check_text(text, target);
+  return triton::check_text(text, target).violations;
 }
 
 std::string to_text(const std::vector<triton::Violation>& violations, std::string_view place) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "axis/coordinates.h"
 #include "axis/linear.h"
@@ -101,59 +102,92 @@ class TileCompiler {
 
   // At the largest tiles that fit, with smaller ones as further choices; or why there is no text.
   Result<Chosen> choose(const loop::Kernel& of, bool outer_is_parallel) const {
-    std::string reason;
+    sched::TileLimits limits = target_.limits;
+    limits.alignment = target_.alignment_bytes / smallest_bytes(of);
+    sched::Tilings tilings(of, limits, outer_is_parallel);
+    Attempts attempts;
     // Rows on chip, and where they do not fit, walked; several at a time, and where that has no code (labels that only a
     // scalar may be), one by one.
-    for (auto [row, tile_rows] : {std::pair(target_.limits.persistent_row, true),
-                                  {target_.limits.persistent_row, false},
+    for (auto [row, tile_rows] : {std::pair(target_.limits.sizes.persistent_row, true),
+                                  {target_.limits.sizes.persistent_row, false},
                                   {int64_t{0}, true},
                                   {int64_t{0}, false}}) {
       std::optional<Chosen> first;
       for (int64_t elements : kElements) {
-        if (elements > target_.limits.elements) continue;
-        sched::TileLimits limits = target_.limits;
-        limits.elements = elements;
-        limits.persistent_row = row;
-        limits.tile_rows = tile_rows;
-        limits.alignment = target_.alignment_bytes / smallest_bytes(of);
-        Result<Emitted> emitted = emit(of, limits, outer_is_parallel);
-        if (!emitted) {
-          if (reason.empty()) reason = emitted.reason();
+        if (elements > target_.limits.sizes.elements) continue;
+        sched::Tilings::Blocks sizes = tilings.blocks({elements, row, tile_rows});
+        if (!sizes.fits) {
+          attempts.refuse(fmt::format("its rows do not fit a tile of {} elements", elements));
           continue;
         }
-        Blocks blocks = blocks_of(emitted->text);
-        if (first) {
-          if (emitted->text.body == first->text.body && is_smaller(blocks, first->kernel.blocks.back()))
-            first->kernel.blocks.push_back(std::move(blocks));
-          continue;
-        }
-        TileKernel kernel = describe(of, *emitted, std::move(blocks));
-        if (std::string broken = broken_rule(kernel); !broken.empty()) {
-          reason = std::move(broken);
-          continue;
-        }
-        first = Chosen{std::move(kernel), std::move(emitted->text)};
+        if (!attempts.tried.insert(sizes.sizes).second) continue;
+        std::vector<loop::Kernel> parts = tilings.at(sizes).parts;
+        if (first)
+          add_choice(*first, attempts, parts);
+        else
+          first = attempt(of, std::move(parts), attempts);
       }
       if (first) return std::move(*first);
     }
-    return Unsupported{reason};
+    return Unsupported{attempts.reason};
   }
 
-  Result<Emitted> emit(const loop::Kernel& kernel, const sched::TileLimits& limits,
-                       bool outer_is_parallel) const {
-    sched::TiledKernel tiled = sched::tile_kernel(kernel, limits, outer_is_parallel);
-    if (!tiled.fits)
-      return Unsupported{fmt::format("its rows do not fit a tile of {} elements", limits.elements)};
-    Result<KernelText> text = codegen::triton::emit(tiled.parts, target_.dialect);
-    if (!text) return Unsupported{text.reason()};
-    return Emitted{std::move(tiled.parts), std::move(*text)};
+  // What is known of the texts of one kernel, by codegen::triton::form_of.
+  struct Form {
+    Result<KernelText> text;
+    std::optional<triton::KernelFile> too_large;  // with larger blocks, but for which it keeps all rules
+  };
+  struct Attempts {
+    std::set<std::vector<std::vector<int64_t>>> tried;  // sizes of blocks
+    std::map<std::vector<int64_t>, Form> forms;
+    std::string reason;  // of the last text that broke a rule, else of the first that there is none for
+
+    void refuse(std::string why) {
+      if (reason.empty()) reason = std::move(why);
+    }
+  };
+
+  std::optional<Chosen> attempt(const loop::Kernel& of, std::vector<loop::Kernel> parts,
+                                Attempts& attempts) const {
+    auto [known, is_new] =
+        attempts.forms.try_emplace(codegen::triton::form_of(parts), Form{Unsupported{}, {}});
+    Form& form = known->second;
+    if (!is_new && !form.text) return std::nullopt;
+    if (form.too_large) {
+      auto violation = triton::check_buffer(*form.too_large, blocks_of(*form.text, parts), target_.name);
+      if (violation) return attempts.reason = describe(*violation), std::nullopt;
+    }
+    form.text = codegen::triton::emit(parts, target_.dialect);
+    if (!form.text) return attempts.refuse(form.text.reason()), std::nullopt;
+    Emitted emitted{std::move(parts), *form.text};
+    TileKernel kernel = describe(of, emitted, blocks_of(emitted.text, emitted.parts));
+    if (target_.dialect == codegen::triton::Dialect::ascend) {
+      triton::Checked checked = triton::check_text(kernel.text, target_.name);
+      if (!checked.violations.empty()) {
+        const triton::Violation& broken = checked.violations.front();
+        attempts.reason = describe(broken);
+        if (checked.violations.size() == 1 && broken.rule == "buffer")
+          form.too_large = std::move(checked.file);
+        return std::nullopt;
+      }
+    }
+    return Chosen{std::move(kernel), std::move(emitted.text)};
+  }
+
+  // Smaller blocks for the same text.
+  void add_choice(Chosen& chosen, Attempts& attempts, const std::vector<loop::Kernel>& parts) const {
+    auto [known, is_new] =
+        attempts.forms.try_emplace(codegen::triton::form_of(parts), Form{Unsupported{}, {}});
+    if (is_new) known->second.text = codegen::triton::emit(parts, target_.dialect);
+    const Result<KernelText>& text = known->second.text;
+    if (!text || (*text).body != chosen.text.body) return;
+    Blocks blocks = blocks_of(*text, parts);
+    if (is_smaller(blocks, chosen.kernel.blocks.back())) chosen.kernel.blocks.push_back(std::move(blocks));
   }
 
   // The rule that a text breaks, that of the buffer among them: what cannot be said within the rules is no kernel.
-  std::string broken_rule(const TileKernel& kernel) const {
-    if (target_.dialect != codegen::triton::Dialect::ascend) return {};
-    std::vector<triton::Violation> violations = triton::check_text(kernel.text, target_.name);
-    return violations.empty() ? "" : fmt::format("{}: {}", violations[0].rule, violations[0].message);
+  static std::string describe(const triton::Violation& violation) {
+    return fmt::format("{}: {}", violation.rule, violation.message);
   }
 
   static int64_t smallest_bytes(const loop::Kernel& kernel) {
@@ -194,10 +228,12 @@ class TileCompiler {
     return result;
   }
 
-  static Blocks blocks_of(const KernelText& text) {
+  // Of kernels with this text.
+  static Blocks blocks_of(const KernelText& text, const std::vector<loop::Kernel>& parts) {
     Blocks blocks;
-    for (const codegen::triton::PartText& part : text.parts)
-      for (const codegen::triton::TileAxis& axis : part.tile) blocks.emplace_back(axis.block, axis.lanes);
+    for (size_t i = 0; i < parts.size(); ++i)
+      for (const codegen::triton::TileAxis& axis : text.parts[i].tile)
+        blocks.emplace_back(axis.block, parts[i].axes[axis.axis].lanes);
     return blocks;
   }
 

@@ -39,8 +39,7 @@ using loop::Program;
 // Texts must not depend on what a target is given later.
 sched::TileLimits limits_of(codegen::triton::Dialect dialect) {
   if (dialect == codegen::triton::Dialect::nvidia) return {};
-  return {.elements = 8192,
-          .persistent_row = 1024,
+  return {.sizes = {.elements = 8192, .persistent_row = 1024},
           .powers_of_two = false,
           .alignment = 8,
           .programs = 40,

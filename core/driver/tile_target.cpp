@@ -14,8 +14,7 @@ TileTarget find_tile_target(std::string_view name) {
   for (const target::NpuTarget& npu : target::npu_targets()) {
     if (name != fmt::format("npu:{}", npu.name)) continue;
     // Blocks are chosen by what fits the buffer; this is where the search begins.
-    sched::TileLimits limits{.elements = 16384,
-                             .persistent_row = npu.row_limit,
+    sched::TileLimits limits{.sizes = {.elements = 16384, .persistent_row = npu.row_limit},
                              .folded = npu.row_limit,
                              .powers_of_two = false,
                              .programs = npu.vector_cores,

@@ -54,58 +54,75 @@ std::set<AxisId> address_axes(const loop::Kernel& kernel) {
   return axes;
 }
 
-class Tiler {
+// Whether some inner axis is walked although the kernel goes over it more than once.
+bool walks_rows(const loop::Kernel& kernel) {
+  for (const axis::Coordinate& c : axis::coordinates_of(kernel).list) {
+    if (c.kind != CoordinateKind::inner) continue;
+    const loop::Axis& axis = kernel.axes[c.axes.front()];
+    if (axis.role != Role::tile || !axis.extent.is_constant() || axis.extent.constant() > axis.lanes)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// The tilings of a box of the kernel.
+class Tilings::Part {
  public:
-  Tiler(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel)
-      : kernel_(kernel),
+  Part(loop::Kernel kernel, const TileLimits& limits, bool outer_is_parallel)
+      : kernel_(std::move(kernel)),
         limits_(limits),
-        coordinates_(axis::coordinates_of(kernel)),
-        facts_(loop::facts_of(kernel)),
-        address_axes_(address_axes(kernel)),
-        blocks_(coordinates_.list.size(), 0),
-        budget_(limits.elements) {
-    for (AxisId axis : outer_chain(kernel))
-      if (outer_is_parallel || is_independent(kernel, axis)) parallel_.push_back(axis);
-    std::vector<bool> all(coordinates_.list.size());
-    for (size_t c = 0; c < all.size(); ++c) all[c] = may_tile(c);
-    order_ = axis::tile_order(kernel, coordinates_, all);
-    for (const PlacedAccess& access : placed_accesses(kernel))
-      accesses_.push_back(sym::simplify(sym::substitute(access.index, coordinates_.to_symbols), facts_));
+        coordinates_(axis::coordinates_of(kernel_)),
+        facts_(loop::facts_of(kernel_)),
+        address_axes_(address_axes(kernel_)) {
+    for (AxisId axis : outer_chain(kernel_))
+      if (outer_is_parallel || is_independent(kernel_, axis)) parallel_.push_back(axis);
+    const size_t count = coordinates_.list.size();
+    std::vector<bool> all(count);
+    for (size_t c = 0; c < count; ++c) all[c] = may_tile(c);
+    order_ = axis::tile_order(kernel_, coordinates_, all);
+    for (const PlacedAccess& access : placed_accesses(kernel_)) {
+      Expr index = sym::simplify(sym::substitute(access.index, coordinates_.to_symbols), facts_);
+      for (size_t c = 0; c < count; ++c)
+        strides_.push_back(axis::stride_over(index, coordinates_.symbol(kernel_, c)));
+    }
     // What runs along memory cannot be walked index by index: it stays, and has no text.
     if (!limits.backwards && !order_.empty())
       std::erase_if(order_, [&, last = order_.back()](size_t c) { return c != last && runs_backwards(c); });
   }
 
-  struct Result {
-    loop::Kernel kernel;
-    bool fits = true;
-  };
-  Result run() {
-    Result result{kernel_};
-    if (!order_.empty()) {
-      assign_rows();
-      assign_contiguous();
-      for (size_t i = order_.size(); i-- > 0;)
-        if (rank() < 2 || budget_ * kEnough > limits_.elements || folds(order_[i]))
-          assign(order_[i], budget_);
-      spread();
-      if (blocks_[order_.back()] == 0) blocks_[order_.back()] = pad(order_.back(), 1);
-      int64_t elements = 1;
-      for (size_t c : order_) elements *= std::max<int64_t>(blocks_[c], 1);
-      result.fits = elements <= limits_.elements;
-    }
-    set_roles(result.kernel);
-    result.kernel = reordered(std::move(result.kernel));
-    return result;
+  // Per coordinate, and whether they are within the limits.
+  std::pair<std::vector<int64_t>, bool> blocks(const TileSizes& sizes) {
+    limits_.sizes = sizes;
+    budget_ = limits_.sizes.elements;
+    blocks_.assign(coordinates_.list.size(), 0);
+    if (order_.empty()) return {blocks_, true};
+    assign_rows();
+    assign_contiguous();
+    for (size_t i = order_.size(); i-- > 0;)
+      if (rank() < 2 || budget_ * kEnough > limits_.sizes.elements || folds(order_[i]))
+        assign(order_[i], budget_);
+    spread();
+    if (blocks_[order_.back()] == 0) blocks_[order_.back()] = pad(order_.back(), 1);
+    int64_t elements = 1;
+    for (size_t c : order_) elements *= std::max<int64_t>(blocks_[c], 1);
+    return {blocks_, elements <= limits_.sizes.elements};
+  }
+
+  loop::Kernel at(const std::vector<int64_t>& blocks) const {
+    loop::Kernel result = kernel_;
+    set_roles(result, blocks);
+    result = reordered(std::move(result));
+    return walks_rows(result) ? loop::renumber(recompute_rows(result)) : result;
   }
 
  private:
   int64_t extent(size_t c) const { return std::max<int64_t>(hinted(coordinates_.list[c].extent, facts_), 1); }
   bool runs_backwards(size_t c) const {
-    return std::any_of(accesses_.begin(), accesses_.end(), [&](Expr index) {
-      auto stride = axis::stride_over(index, coordinates_.symbol(kernel_, c));
-      return stride && sym::range_of(*stride, facts_).hi.value_or(0) < 0;
-    });
+    for (size_t access = 0; access < accesses(); ++access)
+      if (auto over = stride(access, c); over && sym::range_of(*over, facts_).hi.value_or(0) < 0) return true;
+    return false;
   }
   bool is_constant(size_t c) const { return coordinates_.list[c].extent.is_constant(); }
   int rank() const {
@@ -147,7 +164,7 @@ class Tiler {
       again = again || coordinates_.list[c].axes.size() > 1 || has(CoordinateKind::row);
       constant = constant && is_constant(c);
     }
-    if (!again || !constant || row > std::min(limits_.persistent_row, limits_.elements)) return;
+    if (!again || !constant || row > std::min(limits_.sizes.persistent_row, limits_.sizes.elements)) return;
     for (size_t c : order_)
       if (is_inner(c)) take(c, pad(c, extent(c)));
   }
@@ -161,9 +178,9 @@ class Tiler {
   // Coordinates along which some access is contiguous: the last, and what transposed accesses run along.
   void assign_contiguous() {
     std::vector<size_t> along;
-    for (Expr index : accesses_)
+    for (size_t access = 0; access < accesses(); ++access)
       for (size_t c : order_) {
-        bool runs = runs_along(index, c) && extent(c) > 1;
+        bool runs = runs_along(access, c) && extent(c) > 1;
         if (runs && std::find(along.begin(), along.end(), c) == along.end()) along.push_back(c);
       }
     const size_t last = order_.back();
@@ -185,14 +202,20 @@ class Tiler {
 
   // Some access runs along c and strides over `last`.
   bool reads_across(size_t c, size_t last) const {
-    return std::any_of(accesses_.begin(), accesses_.end(), [&](Expr index) {
-      auto over = axis::stride_over(index, coordinates_.symbol(kernel_, last));
-      return runs_along(index, c) && over && !over->is_constant(0);
-    });
+    for (size_t access = 0; access < accesses(); ++access)
+      if (auto over = stride(access, last); runs_along(access, c) && over && !over->is_constant(0))
+        return true;
+    return false;
   }
-  bool runs_along(Expr index, size_t c) const {
-    auto stride = axis::stride_over(index, coordinates_.symbol(kernel_, c));
-    return stride && stride->is_constant(1);
+  bool runs_along(size_t access, size_t c) const {
+    auto along = stride(access, c);
+    return along && along->is_constant(1);
+  }
+  size_t accesses() const {
+    return coordinates_.list.empty() ? 0 : strides_.size() / coordinates_.list.size();
+  }
+  std::optional<Expr> stride(size_t access, size_t c) const {
+    return strides_[access * coordinates_.list.size() + c];
   }
 
   void take(size_t c, int64_t block) {
@@ -203,7 +226,7 @@ class Tiler {
   // At most `most` of the coordinate, if it has no block yet: all of it, or a part that divides it, or where it is much longer
   // than the tile a part that overhangs at the end.
   void assign(size_t c, int64_t most) {
-    if (blocks_[c] > 0 || (!limits_.tile_rows && !is_inner(c) && has(CoordinateKind::inner))) return;
+    if (blocks_[c] > 0 || (!limits_.sizes.tile_rows && !is_inner(c) && has(CoordinateKind::inner))) return;
     most = std::min(most, budget_);
     if (folds(c)) most = std::min(most, limits_.folded);
     int64_t n = extent(c);
@@ -248,13 +271,13 @@ class Tiler {
     }
   }
 
-  void set_roles(loop::Kernel& kernel) const {
+  void set_roles(loop::Kernel& kernel, const std::vector<int64_t>& blocks) const {
     for (size_t c = 0; c < coordinates_.list.size(); ++c)
       for (AxisId axis : coordinates_.list[c].axes) {
-        bool is_tile = blocks_[c] > 1 || (blocks_[c] == 1 && is_last(c));
+        bool is_tile = blocks[c] > 1 || (blocks[c] == 1 && is_last(c));
         if (is_tile) {
           kernel.axes[axis].role = Role::tile;
-          kernel.axes[axis].lanes = static_cast<int>(blocks_[c]);
+          kernel.axes[axis].lanes = static_cast<int>(blocks[c]);
         } else if (coordinates_.list[c].kind == CoordinateKind::outer && is_parallel(c)) {
           kernel.axes[axis].role = Role::grid;
         }
@@ -281,41 +304,45 @@ class Tiler {
     return loop::renumber(kernel);
   }
 
-  const loop::Kernel& kernel_;
-  const TileLimits& limits_;
+  const loop::Kernel kernel_;
+  TileLimits limits_;
   axis::Coordinates coordinates_;
   sym::Facts facts_;
   std::set<AxisId> address_axes_;
   std::vector<AxisId> parallel_;
-  std::vector<Expr> accesses_;   // indices over coordinates
-  std::vector<size_t> order_;    // of the coordinates that may be tiles
-  std::vector<int64_t> blocks_;  // per coordinate; 0: none
-  int64_t budget_;
+  std::vector<std::optional<Expr>> strides_;  // of each access over each coordinate
+  std::vector<size_t> order_;                 // of the coordinates that may be tiles
+  std::vector<int64_t> blocks_;               // per coordinate; 0: none
+  int64_t budget_ = 0;
 };
 
-// Whether some inner axis is walked although the kernel goes over it more than once.
-bool walks_rows(const loop::Kernel& kernel) {
-  for (const axis::Coordinate& c : axis::coordinates_of(kernel).list) {
-    if (c.kind != CoordinateKind::inner) continue;
-    const loop::Axis& axis = kernel.axes[c.axes.front()];
-    if (axis.role != Role::tile || !axis.extent.is_constant() || axis.extent.constant() > axis.lanes)
-      return true;
-  }
-  return false;
+Tilings::Tilings(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel) {
+  const loop::Kernel narrow = limits.doubles ? kernel : narrow_doubles(kernel);
+  for (loop::Kernel& part : limits.masked_reads ? std::vector{narrow} : split_boxes(narrow))
+    parts_.push_back(std::make_unique<Part>(std::move(part), limits, outer_is_parallel));
 }
 
-}  // namespace
+Tilings::~Tilings() = default;
 
-TiledKernel tile_kernel(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel) {
-  TiledKernel result;
-  const loop::Kernel narrow = limits.doubles ? kernel : narrow_doubles(kernel);
-  for (const loop::Kernel& part : limits.masked_reads ? std::vector{narrow} : split_boxes(narrow)) {
-    auto tiled = Tiler(part, limits, outer_is_parallel).run();
-    result.fits = result.fits && tiled.fits;
-    if (walks_rows(tiled.kernel)) tiled.kernel = loop::renumber(recompute_rows(tiled.kernel));
-    result.parts.push_back(std::move(tiled.kernel));
+Tilings::Blocks Tilings::blocks(const TileSizes& sizes) {
+  Blocks result;
+  for (auto& part : parts_) {
+    auto [blocks, fits] = part->blocks(sizes);
+    result.sizes.push_back(std::move(blocks));
+    result.fits = result.fits && fits;
   }
   return result;
+}
+
+TiledKernel Tilings::at(const Blocks& blocks) const {
+  TiledKernel result{.parts = {}, .fits = blocks.fits};
+  for (size_t i = 0; i < parts_.size(); ++i) result.parts.push_back(parts_[i]->at(blocks.sizes[i]));
+  return result;
+}
+
+TiledKernel tile_kernel(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel) {
+  Tilings tilings(kernel, limits, outer_is_parallel);
+  return tilings.at(tilings.blocks(limits.sizes));
 }
 
 }  // namespace kerf::sched

@@ -8,24 +8,29 @@
 //
 // A row that the kernel goes over more than once is one tile while it is no longer than `persistent_row`; a longer one is
 // walked, and what it kept from one walk to the next is computed again (recompute_rows).
+#include <memory>
 #include <vector>
 
 #include "loop/kernel.h"
 
 namespace kerf::sched {
 
-struct TileLimits {
+struct TileSizes {
   int64_t elements = 4096;        // of a tile, at most
   int64_t persistent_row = 4096;  // elements of a row that stays on chip
-  int64_t folded = 1 << 20;       // elements of a tile's dimension that is folded, at most
-  bool powers_of_two = true;      // NVIDIA's Triton has no other blocks
-  int64_t alignment = 8;          // elements that the last dimension is a multiple of
-  int64_t programs = 128;         // tiles wanted at least, where that is possible with tiles worth a program
   bool tile_rows = true;          // else rows with inner axes are walked one by one
-  bool masked_reads = true;       // else reads under masks, and wrapped indices, become parts (split_boxes)
-  bool backwards = true;          // else no dimension of a tile is read or written backwards, as a flip does
-  bool looked_up = true;  // else coordinates of indices that addresses are made of are walked one by one
-  bool doubles = true;    // else what is computed in f64 between narrower buffers is computed in f32
+};
+
+struct TileLimits {
+  TileSizes sizes;
+  int64_t folded = 1 << 20;   // elements of a tile's dimension that is folded, at most
+  bool powers_of_two = true;  // NVIDIA's Triton has no other blocks
+  int64_t alignment = 8;      // elements that the last dimension is a multiple of
+  int64_t programs = 128;     // tiles wanted at least, where that is possible with tiles worth a program
+  bool masked_reads = true;   // else reads under masks, and wrapped indices, become parts (split_boxes)
+  bool backwards = true;      // else no dimension of a tile is read or written backwards, as a flip does
+  bool looked_up = true;      // else coordinates of indices that addresses are made of are walked one by one
+  bool doubles = true;        // else what is computed in f64 between narrower buffers is computed in f32
 };
 
 struct TiledKernel {
@@ -33,7 +38,26 @@ struct TiledKernel {
   bool fits = true;                 // the required rows are within `elements`
 };
 
-// outer_is_parallel as in ScheduleOptions.
+// All tilings of a kernel under limits that differ in sizes: what they have in common is found once.
+class Tilings {
+ public:
+  // outer_is_parallel as in ScheduleOptions.
+  Tilings(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel);
+  ~Tilings();
+
+  struct Blocks {
+    std::vector<std::vector<int64_t>> sizes;  // of each part: per coordinate, 0: no dimension of the tile
+    bool fits = true;                         // as in TiledKernel
+  };
+  Blocks blocks(const TileSizes& sizes);
+  // Equal sizes are equal kernels.
+  TiledKernel at(const Blocks& blocks) const;
+
+ private:
+  class Part;
+  std::vector<std::unique_ptr<Part>> parts_;
+};
+
 TiledKernel tile_kernel(const loop::Kernel& kernel, const TileLimits& limits, bool outer_is_parallel);
 
 // Sums of parts in f64 and the like, in f32. A kernel with f64 buffers stays as it is.

@@ -43,9 +43,18 @@ void check_blocks(const KernelFile& file, Violations& violations) {
   }
 }
 
+std::optional<Violation> check_buffer(const KernelFile& file, const Trace& trace,
+                                      const target::NpuTarget& target) {
+  int64_t bytes = buffer_bytes(trace);
+  int64_t usable = target.buffer_bytes * kUsablePercent / 100;
+  if (bytes <= usable) return std::nullopt;
+  return Violation{
+      file.function().line, "buffer",
+      fmt::format("tiles take {} bytes at once, {} are usable: take smaller blocks", bytes, usable)};
+}
+
 void check_npu(const KernelFile& file, const Trace& trace, const target::NpuTarget& target,
                Violations& violations) {
-  int line = file.function().line;
   check_npu_grid(trace, file, violations);
   check_npu_accesses(trace, target, violations);
   check_npu_values(trace, target, violations);
@@ -54,12 +63,7 @@ void check_npu(const KernelFile& file, const Trace& trace, const target::NpuTarg
   if (file.cores < 1 || file.cores > cores)
     violations.push_back(
         {file.line, "grid", fmt::format("\"cores\" is {}: {} has {}", file.cores, target.name, cores)});
-  int64_t bytes = buffer_bytes(trace);
-  int64_t usable = target.buffer_bytes * kUsablePercent / 100;
-  if (bytes > usable)
-    violations.push_back(
-        {line, "buffer",
-         fmt::format("tiles take {} bytes at once, {} are usable: take smaller blocks", bytes, usable)});
+  if (auto violation = check_buffer(file, trace, target)) violations.push_back(std::move(*violation));
 }
 
 void check_file(const KernelFile& file, std::string_view target, Violations& violations) {
@@ -86,20 +90,26 @@ void check_file(const KernelFile& file, std::string_view target, Violations& vio
 
 }  // namespace
 
-std::vector<Violation> check_text(std::string_view text, std::string_view target) {
+Checked check_text(std::string_view text, std::string_view target) {
+  Checked result;
   Violations violations;
   try {
-    KernelFile file = parse_text(text);
-    check_file(file, target.empty() ? file.target : target, violations);
+    result.file = parse_text(text);
+    check_file(*result.file, target.empty() ? result.file->target : target, violations);
   } catch (const ParseError& error) {
     std::string_view message = error.what();  // begins with the place
     violations.push_back({error.line, "syntax", std::string(message.substr(message.find(": ") + 2))});
   }
   std::ranges::stable_sort(violations, {}, &Violation::line);
-  Violations distinct;
   for (Violation& violation : violations)
-    if (std::ranges::find(distinct, violation) == distinct.end()) distinct.push_back(std::move(violation));
-  return distinct;
+    if (std::ranges::find(result.violations, violation) == result.violations.end())
+      result.violations.push_back(std::move(violation));
+  return result;
+}
+
+std::optional<Violation> check_buffer(const KernelFile& file, const NamedIntegers& blocks,
+                                      std::string_view target) {
+  return check_buffer(file, trace_kernel(file, blocks), target::find_npu_target(target));
 }
 
 }  // namespace kerf::triton

@@ -34,6 +34,7 @@
 //   row         rows folded in one tile have at most 1024 (A5: 4096) elements
 //   reads       at most 24 loads
 //   buffer      the tiles that are alive at once take at most 90 % of the unified buffer (buffer_bytes.h)
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -43,8 +44,17 @@
 
 namespace kerf::triton {
 
-// By line. `target`: "npu:910B3", "910B3", "cuda"; empty: the one that the file names. UserError for a target that is
+struct Checked {
+  std::vector<Violation> violations;  // by line
+  std::optional<KernelFile> file;     // if it can be parsed
+};
+
+// `target`: "npu:910B3", "910B3", "cuda"; empty: the one that the file names. UserError for a target that is
 // not there; a text that cannot be parsed is a violation.
-std::vector<Violation> check_text(std::string_view text, std::string_view target = {});
+Checked check_text(std::string_view text, std::string_view target = {});
+
+// The violation of `buffer`, with these blocks.
+std::optional<Violation> check_buffer(const KernelFile& file, const NamedIntegers& blocks,
+                                      std::string_view target);
 
 }  // namespace kerf::triton

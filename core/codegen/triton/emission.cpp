@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <numeric>
 
 #include "codegen/triton/library.h"
 #include "loop/walk.h"
@@ -25,6 +26,24 @@ std::string upper(std::string text) {
 constexpr int64_t kNarrowElements = int64_t{1} << 31;
 
 }  // namespace
+
+std::vector<int64_t> form_of(std::span<const loop::Kernel> parts) {
+  std::vector<int64_t> form;
+  for (const loop::Kernel& part : parts) {
+    sym::Facts facts = loop::facts_of(part);
+    form.push_back(static_cast<int64_t>(part.axes.size()));
+    for (const loop::Axis& axis : part.axes) {
+      form.push_back(static_cast<int64_t>(axis.role));
+      if (axis.role != Role::tile) continue;
+      sym::Expr block = part.context->constant(axis.lanes);
+      form.push_back(axis.lanes == 1);
+      form.push_back(sym::provably_less_equal(axis.extent, block, facts));
+      form.push_back(sym::provably_divides(block, axis.extent, facts));
+      form.push_back(std::gcd(axis.lanes, kTransferBytes));  // what may be moved across (transfer.cpp)
+    }
+  }
+  return form;
+}
 
 Emission::Emission(const loop::Kernel& k, Dialect d, Names taken)
     : kernel(k),
@@ -48,6 +67,7 @@ Emission::Emission(const loop::Kernel& k, Dialect d, Names taken)
     dim_of[c] = dims.size();
     sym::Expr block = kernel.context->constant(block_size);
     Dim dim{c, {coordinate.name, extents[c], names.give("B" + upper(coordinate.name)), block_size}};
+    dim.axis.axis = coordinate.axes.front();
     dim.axis.whole = sym::provably_less_equal(coordinate.extent, block, facts);
     dim.overhangs = !sym::provably_divides(block, coordinate.extent, facts);
     dims.push_back(std::move(dim));

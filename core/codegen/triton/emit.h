@@ -38,6 +38,7 @@ struct TileAxis {
   std::string block;   // the parameter "BX0"
   int64_t lanes = 0;   // the block's size
   bool whole = false;  // one tile spans the extent
+  loop::AxisId axis;   // of the part's kernel: one that has these lanes
 };
 
 // The text of a part: a kernel on a box of its domain.
@@ -58,6 +59,9 @@ struct KernelText {
       extents;  // constant extents: parameter and value, in signature order
   std::vector<PartText> parts;
 };
+
+// What a text depends on of the sizes of blocks: the bodies of tilings of one kernel are equal where this is.
+std::vector<int64_t> form_of(std::span<const loop::Kernel> parts);
 
 // Kernels over the same buffers, one after another in one function, as text; or why there is none. NVIDIA has one part.
 Result<KernelText> emit(std::span<const loop::Kernel> parts, Dialect dialect);

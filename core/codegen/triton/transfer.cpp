@@ -47,9 +47,8 @@ class Planner {
 
   // Pieces of longer rows end where a transfer may begin.
   bool is_good_row(const TileAxis& axis) const {
-    constexpr int64_t kAlignment = 32;
     int64_t bytes = axis.lanes * byte_size(e_.kernel.buffers[buffer_].dtype);
-    return axis.lanes > 1 && (axis.whole || bytes % kAlignment == 0);
+    return axis.lanes > 1 && (axis.whole || bytes % kTransferBytes == 0);
   }
 
   Lanes& lanes(size_t dim, size_t place, bool is_paired) {

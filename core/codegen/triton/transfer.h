@@ -20,6 +20,9 @@ namespace kerf::codegen::triton {
 
 struct Emission;
 
+// On Ascend, what a transfer begins and ends at multiples of.
+inline constexpr int kTransferBytes = 32;
+
 // A dimension's indices for transfers: at another place among the tile's dimensions, or two for each one.
 struct Lanes {
   size_t dim = 0;
