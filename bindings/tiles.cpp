@@ -50,20 +50,23 @@ void bind_tiles(nb::module_& module) {
       .def_ro("routes", &TileCompilation::routes)
       .def_ro("refused", &TileCompilation::refused)
       .def_ro("seconds", &TileCompilation::seconds);
+  nb::class_<KnownTilings>(module, "KnownTilings", "How kernels were tiled before.").def(nb::init<>());
   module.def(
       "compile_tiles",
-      [](const GraphBuilder& builder, const std::string& target, std::optional<int64_t> softmax_width,
-         bool wide) {
+      [](const GraphBuilder& builder, const std::string& target, KnownTilings& known,
+         std::optional<int64_t> softmax_width, bool wide) {
         TileTarget found = find_tile_target(target);
         if (softmax_width.value_or(0) < 0)
           throw UserError(fmt::format("softmax_width must not be negative: {}", *softmax_width));
         target::Router router(found.device, {.softmax_width = softmax_width},
                               wide ? target::Choice::library : target::Choice::fused);
         nb::gil_scoped_release release;
-        return compile_tiles(builder.graph(), found, builder.hints(), std::move(router));
+        return compile_tiles(builder.graph(), found, builder.hints(), std::move(router), known);
       },
-      nb::arg("builder"), nb::arg("target"), nb::arg("softmax_width") = nb::none(), nb::arg("wide") = false,
-      "The kernel texts of a graph for a target that computes in tiles. softmax_width: the bound of its "
+      nb::arg("builder"), nb::arg("target"), nb::arg("known"), nb::arg("softmax_width") = nb::none(),
+      nb::arg("wide") = false,
+      "The kernel texts of a graph for a target that computes in tiles. known: kept over graphs. "
+      "softmax_width: the bound of its "
       "row, 0: none. wide: rows of unknown width are longer than their bound. Raises UserError for an "
       "unknown target.");
   module.def(

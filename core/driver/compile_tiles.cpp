@@ -1,6 +1,7 @@
 #include "driver/compile_tiles.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -43,6 +44,7 @@ struct Emitted {
 struct Chosen {
   TileKernel kernel;
   KernelText text;
+  Tiling tiling;
 };
 
 // The kernel at other extents of its axes.
@@ -68,7 +70,8 @@ constexpr int64_t kElements[] = {32768, 16384, 8192, 4096, 2048, 1024, 512};
 
 class TileCompiler {
  public:
-  TileCompiler(const TileTarget& target, const SizeHints& hints) : target_(target), hints_(hints) {}
+  TileCompiler(const TileTarget& target, const SizeHints& hints, KnownTilings& known)
+      : target_(target), hints_(hints), known_(known) {}
 
   // Of merged kernels: their outer loops are parallel.
   bool accepts(const loop::Kernel& kernel) {
@@ -78,33 +81,66 @@ class TileCompiler {
                             [&](BufferId, Expr, const loop::Path&, bool is_store) { reads += !is_store; });
       if (reads > target_.most_reads) return false;
     }
-    return bool(chosen(kernel, /*outer_is_parallel=*/true));
+    return tiling(kernel, /*outer_is_parallel=*/true).has_value();
   }
 
   Result<TileKernel> compile(const loop::Launch& launch, KernelRecord record) {
-    const Result<Chosen>& found = chosen(launch.kernel, launch.outer_is_parallel);
-    if (!found) return Unsupported{found.reason()};
-    TileKernel result = (*found).kernel;
+    const std::optional<Tiling>& found = tiling(launch.kernel, launch.outer_is_parallel);
+    if (!found) return Unsupported{choose(launch.kernel, launch.outer_is_parallel).reason()};  // by its names
+    auto made = chosen_.find(exact_key(launch.kernel, launch.outer_is_parallel));
+    Chosen chosen =
+        made != chosen_.end() ? made->second : as(launch.kernel, *found, launch.outer_is_parallel);
+    TileKernel result = std::move(chosen.kernel);
     result.record = std::move(record);
-    result.text = file(result, (*found).text, launch.kernel);
+    result.text = file(result, chosen.text, launch.kernel);
     return result;
   }
 
  private:
-  // Merged kernels are asked for twice: whether there is code, and for it.
-  const Result<Chosen>& chosen(const loop::Kernel& kernel, bool outer_is_parallel) {
-    std::string key = (outer_is_parallel ? "parallel " : "") + loop::to_text(kernel);
-    auto known = chosen_.find(key);
-    if (known == chosen_.end())
-      known = chosen_.emplace(std::move(key), choose(kernel, outer_is_parallel)).first;
+  // What is the same for kernels that differ in names only.
+  const std::optional<Tiling>& tiling(const loop::Kernel& kernel, bool outer_is_parallel) {
+    std::string key =
+        fmt::format("{} {} {}\n{}", target_.name, outer_is_parallel,
+                    fmt::join(hinted_sizes(kernel.sizes, hints_), " "), loop::canonical_text(kernel));
+    auto [known, is_new] = known_.try_emplace(std::move(key));
+    if (!is_new) return known->second;
+    Result<Chosen> chosen = choose(kernel, outer_is_parallel);
+    if (!chosen) return known->second;
+    known->second = (*chosen).tiling;
+    chosen_.emplace(exact_key(kernel, outer_is_parallel), std::move(*chosen));
     return known->second;
+  }
+
+  static std::string exact_key(const loop::Kernel& kernel, bool outer_is_parallel) {
+    return (outer_is_parallel ? "parallel " : "") + loop::to_text(kernel);
+  }
+
+  // As a kernel that differs in names only.
+  Chosen as(const loop::Kernel& of, const Tiling& tiling, bool outer_is_parallel) const {
+    sched::Tilings tilings(of, limits_for(of), outer_is_parallel);
+    std::vector<loop::Kernel> parts = tilings.at(tilings.blocks(tiling.sizes)).parts;
+    Result<KernelText> text = codegen::triton::emit(parts, target_.dialect);
+    CHECK(text, "{} has no text, but one that differs in names has: {}", of.name, text.reason());
+    Emitted emitted{std::move(parts), std::move(*text)};
+    Blocks names = blocks_of(emitted.text, emitted.parts);
+    TileKernel kernel = describe(of, emitted, names);
+    kernel.blocks.clear();
+    for (const std::vector<int64_t>& choice : tiling.blocks) {
+      for (size_t i = 0; i < names.size(); ++i) names[i].second = choice[i];
+      kernel.blocks.push_back(names);
+    }
+    return Chosen{std::move(kernel), std::move(emitted.text), {}};
+  }
+
+  sched::TileLimits limits_for(const loop::Kernel& kernel) const {
+    sched::TileLimits limits = target_.limits;
+    limits.alignment = target_.alignment_bytes / smallest_bytes(kernel);
+    return limits;
   }
 
   // At the largest tiles that fit, with smaller ones as further choices; or why there is no text.
   Result<Chosen> choose(const loop::Kernel& of, bool outer_is_parallel) const {
-    sched::TileLimits limits = target_.limits;
-    limits.alignment = target_.alignment_bytes / smallest_bytes(of);
-    sched::Tilings tilings(of, limits, outer_is_parallel);
+    sched::Tilings tilings(of, limits_for(of), outer_is_parallel);
     Attempts attempts;
     // Rows on chip, and where they do not fit, walked; several at a time, and where that has no code (labels that only a
     // scalar may be), one by one.
@@ -115,7 +151,8 @@ class TileCompiler {
       std::optional<Chosen> first;
       for (int64_t elements : kElements) {
         if (elements > target_.limits.sizes.elements) continue;
-        sched::Tilings::Blocks sizes = tilings.blocks({elements, row, tile_rows});
+        const sched::TileSizes limit{elements, row, tile_rows};
+        sched::Tilings::Blocks sizes = tilings.blocks(limit);
         if (!sizes.fits) {
           attempts.refuse(fmt::format("its rows do not fit a tile of {} elements", elements));
           continue;
@@ -125,9 +162,14 @@ class TileCompiler {
         if (first)
           add_choice(*first, attempts, parts);
         else
-          first = attempt(of, std::move(parts), attempts);
+          first = attempt(of, std::move(parts), limit, attempts);
       }
-      if (first) return std::move(*first);
+      if (!first) continue;
+      for (const Blocks& choice : first->kernel.blocks) {
+        std::vector<int64_t>& blocks = first->tiling.blocks.emplace_back();
+        for (const auto& [name, size] : choice) blocks.push_back(size);
+      }
+      return std::move(*first);
     }
     return Unsupported{attempts.reason};
   }
@@ -148,7 +190,7 @@ class TileCompiler {
   };
 
   std::optional<Chosen> attempt(const loop::Kernel& of, std::vector<loop::Kernel> parts,
-                                Attempts& attempts) const {
+                                const sched::TileSizes& sizes, Attempts& attempts) const {
     auto [known, is_new] =
         attempts.forms.try_emplace(codegen::triton::form_of(parts), Form{Unsupported{}, {}});
     Form& form = known->second;
@@ -171,7 +213,7 @@ class TileCompiler {
         return std::nullopt;
       }
     }
-    return Chosen{std::move(kernel), std::move(emitted.text)};
+    return Chosen{std::move(kernel), std::move(emitted.text), {sizes, {}}};
   }
 
   // Smaller blocks for the same text.
@@ -329,7 +371,8 @@ class TileCompiler {
 
   const TileTarget& target_;
   const SizeHints& hints_;
-  std::map<std::string, Result<Chosen>> chosen_;
+  KnownTilings& known_;
+  std::unordered_map<std::string, Chosen> chosen_;
 };
 
 // Nothing is to be done: a grid of no programs is an error there.
@@ -341,10 +384,10 @@ bool is_empty(const loop::Kernel& kernel) {
 }  // namespace
 
 TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& target, const SizeHints& hints,
-                              target::Router router) {
+                              target::Router router, KnownTilings& known) {
   auto start = std::chrono::steady_clock::now();
   Stages stages("", false);
-  TileCompiler compiler(target, hints);
+  TileCompiler compiler(target, hints, known);
   graph::Graph optimized = optimize_graph(graph, stages, router);
   loop::Program program = make_program(
       optimized, stages, {.library_updates = true}, {},

@@ -6,6 +6,7 @@
 // refused (a library call changes what is computed around it, so that deciding here would be guessing).
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -72,9 +73,19 @@ struct TileCompilation {
   std::vector<std::pair<std::string, double>> seconds;
 };
 
+// How a kernel is tiled: the sizes that its tiles were chosen with, and for each choice the blocks in the order of the text.
+struct Tiling {
+  sched::TileSizes sizes;
+  std::vector<std::vector<int64_t>> blocks;
+};
+
+// By target and the kernel's text without names; nothing where there is no text. Whoever compiles several graphs for one model keeps
+// them, so that kernels that differ in names are tried once.
+using KnownTilings = std::unordered_map<std::string, std::optional<Tiling>>;
+
 // router: of the target's device.
 TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& target, const SizeHints& hints,
-                              target::Router router);
+                              target::Router router, KnownTilings& known);
 
 // Runs a kernel's text in the interpreter. `extents`: per axis (AxisRecord) another one, or 0. `buffers`: data of the kernel's
 // buffers that are not local, in order.

@@ -191,9 +191,9 @@ def compile_graphs(
     kernels: dict[tuple[str, str], Kernel] = {}
     externs: list[Extern] = []
     routes: list[Route] = []
-    moved, seconds = 0, 0.0
+    moved, seconds, known = 0, 0.0, _core.KnownTilings()
     for name, gm in graphs:
-        plans, spent = _compile_by_width(gm, name, target, softmax_width)
+        plans, spent = _compile_by_width(gm, name, target, known, softmax_width)
         seconds += spent
         texts = [{_function(k.text) for k in plan.kernels} for _, plan in plans]
         calls = [Counter(map(_identity, plan.externs)) for _, plan in plans]
@@ -290,19 +290,24 @@ def _returns_nothing(gm: fx.GraphModule) -> bool:
 
 
 def _compile_by_width(
-    gm: fx.GraphModule, name: str, target: str, softmax_width: int | None
+    gm: fx.GraphModule, name: str, target: str, known: _core.KnownTilings, softmax_width: int | None
 ) -> tuple[list[tuple[str, _core.TileCompilation]], float]:
     """(When it is to run, the graph compiled): two, where rules wait for a width; both are right. Seconds."""
-    narrow, seconds = _compile(gm, name, target, softmax_width, False)
+    narrow, seconds = _compile(gm, name, target, known, softmax_width, False)
     if not (conditions := dict.fromkeys(r.condition for r in narrow.routes if r.condition)):
         return [("", narrow)], seconds
-    wide, more = _compile(gm, name, target, softmax_width, True)
+    wide, more = _compile(gm, name, target, known, softmax_width, True)
     others = dict.fromkeys(r.condition for r in wide.routes if r.condition)
     return [(" and ".join(conditions), narrow), (" or ".join(others), wide)], seconds + more
 
 
 def _compile(
-    gm: fx.GraphModule, name: str, target: str, softmax_width: int | None, wide: bool
+    gm: fx.GraphModule,
+    name: str,
+    target: str,
+    known: _core.KnownTilings,
+    softmax_width: int | None,
+    wide: bool,
 ) -> tuple[_core.TileCompilation, float]:
     """Compiles until the target has code for every kernel: what it refuses becomes library calls.
 
@@ -313,7 +318,7 @@ def _compile(
     for _ in range(_MOST_ROUNDS):
         imported = import_graph(gm, fallback_random=True, refused=refused, devices=("cpu", "meta"))
         begin = time.process_time()
-        compiled = _core.compile_tiles(imported.builder, target, softmax_width, wide)
+        compiled = _core.compile_tiles(imported.builder, target, known, softmax_width, wide)
         seconds += time.process_time() - begin
         fresh = {
             _node(source): f"{target}: {kernel.reason}"
