@@ -1,6 +1,7 @@
 // Scans (cumsum and its kin): a serial loop along the scanned dimension that carries the running fold in a local
 // buffer of one element.
 #include "lower/draft.h"
+#include "ops/fold_step.h"
 
 namespace kerf::lower {
 
@@ -12,24 +13,6 @@ using graph::Attr;
 DType accumulator_dtype(DType dtype, ops::ReduceOp op) {
   bool rounds = op == ops::ReduceOp::sum || op == ops::ReduceOp::prod;
   return dtype == DType::f32 && rounds ? DType::f64 : dtype;
-}
-
-// One step of the fold as a scalar operation.
-ops::ScalarOp step_of(ops::ReduceOp op) {
-  switch (op) {
-    case ops::ReduceOp::sum: return ops::ScalarOp::add;
-    case ops::ReduceOp::prod: return ops::ScalarOp::mul;
-    case ops::ReduceOp::min: return ops::ScalarOp::minimum;
-    case ops::ReduceOp::max: return ops::ScalarOp::maximum;
-    case ops::ReduceOp::any: return ops::ScalarOp::or_;
-    case ops::ReduceOp::all: return ops::ScalarOp::and_;
-    case ops::ReduceOp::argmin:
-    case ops::ReduceOp::argmax:
-    case ops::ReduceOp::argmax_last_nan:
-    case ops::ReduceOp::first_min:
-    case ops::ReduceOp::first_max: break;
-  }
-  UNREACHABLE("a scan of {}", ops::to_text(op));
 }
 
 }  // namespace
@@ -60,7 +43,7 @@ void lower_scan(Lowering& lowering, graph::NodeId id) {
   position.insert(position.begin() + static_cast<std::ptrdiff_t>(steps.empty() ? 0 : dim), step.begin(),
                   step.end());
   loop::ValueId element = builder.cast(draft.read(node.operands[0], position), wide);
-  loop::ValueId folded = builder.apply(step_of(op), {builder.load(carry, zero), element});
+  loop::ValueId folded = builder.apply(*ops::step_of(op), {builder.load(carry, zero), element});
   builder.store(carry, zero, folded);
   draft.store(target, position, builder.cast(folded, type.dtype));
   draft.finish();

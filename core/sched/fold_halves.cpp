@@ -163,7 +163,9 @@ void FoldHalves::emit_parts(SplitFold& fold) {
     for (KernelBuilder::Part& one : part_folds(reduction.op, yields)) {
       bool is_index = ops::info(one.op).index_result;
       DType dtype = is_index ? DType::i64 : draft.builder.dtype(one.yields[0]);
-      fold.parts.back().push_back(add_buffer(fold, is_index ? "_part_indices" : suffix_, dtype));
+      std::string name = is_index ? "_part_indices" : suffix_;
+      if (fold.parts.size() > 1) name += fmt::format("_{}", fold.parts.size() - 1);
+      fold.parts.back().push_back(add_buffer(fold, name, dtype));
       folds.push_back(std::move(one));
     }
   }

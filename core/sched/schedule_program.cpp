@@ -13,6 +13,7 @@
 #include "sched/split_group.h"
 #include "sched/traffic.h"
 #include "sched/tuning.h"
+#include "sched/unroll_pieces.h"
 
 namespace kerf::sched {
 
@@ -78,9 +79,11 @@ void stream_large(loop::Kernel& kernel) {
 
 }  // namespace
 
-loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limits, const Accepts& accepts) {
+loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limits, const Accepts& accepts,
+                           const PieceLimits& piece_limits) {
   const std::optional<loop::Program> cut = cut_nests(before);
-  const loop::Program& nests = cut ? *cut : before;
+  const std::optional<loop::Program> unrolled = unroll_pieces(cut ? *cut : before, piece_limits);
+  const loop::Program& nests = unrolled ? *unrolled : cut ? *cut : before;
   const GroupedColumns grouped = split_columns(nests, limits);
   const loop::Program& program = grouped.split ? *grouped.split : nests;
   const Grouping& grouping = grouped.grouping;

@@ -3,16 +3,18 @@
 #include "loop/program.h"
 #include "sched/group.h"
 #include "sched/split_group.h"
+#include "sched/unroll_pieces.h"
 #include "target/cpu.h"
 
 namespace kerf::sched {
 
-// Merges kernels (group.h, fuse.h), column sums with the rows beside them (columns.h). Steps are put in their new order;
+// Merges kernels (group.h, fuse.h), pieces of one value among them (unroll_pieces.h), column sums with the rows beside them
+// (columns.h). Steps are put in their new order;
 // temporaries nobody reads any more stay in the table, unused.
 // `accepts`, where given, is asked of each merged kernel; where the target has no code for it, it is split
 // (split_group.h).
 loop::Program fuse_kernels(const loop::Program& program, const ColumnLimits& limits = {},
-                           const Accepts& accepts = {});
+                           const Accepts& accepts = {}, const PieceLimits& piece_limits = {});
 
 // Chooses and applies a schedule for every launch.
 loop::Program schedule_kernels(const loop::Program& program, const target::CpuTarget& target);

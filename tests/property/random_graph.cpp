@@ -71,7 +71,7 @@ class Generator {
   }
 
   std::optional<ValueId> step() {
-    switch (pick(12)) {
+    switch (pick(13)) {
       case 0:
       case 1:
       case 2: return binary();
@@ -83,6 +83,7 @@ class Generator {
       case 8: return chance(50) ? concatenation() : indexed();
       case 9: return squares();
       case 10: return chance(50) ? extremum_index() : any_positive();
+      case 11: return rotated();
       default: return normalized();
     }
   }
@@ -254,6 +255,36 @@ class Generator {
     dims[static_cast<size_t>(dim)] = dims[static_cast<size_t>(dim)] * 2;
     graph::TensorType type{DType::f64, dims, graph::contiguous_strides(context_, dims), {}};
     return builder_.node(graph::Op::cat, {a, b}, {{graph::Attr::dim, dim}}, {type})[0];
+  }
+
+  // Two equal pieces of a value change places: a cat of slices, or slices padded and added, as in the gradient of one.
+  std::optional<ValueId> rotated() {
+    ValueId a = any();
+    if (shape(a).empty()) return std::nullopt;
+    int64_t dim = pick(static_cast<int>(shape(a).size()));
+    Expr extent = shape(a)[static_cast<size_t>(dim)];
+    if (!extent.is_constant() || extent.constant() % 2 != 0 || extent.constant() == 0) return std::nullopt;
+    Expr half = number(extent.constant() / 2), zero = number(0);
+    ValueId low = builder_.slice(a, dim, zero, half, 1);
+    ValueId high = builder_.apply(ops::ScalarOp::neg, {builder_.slice(a, dim, half, half, 1)});
+    graph::TensorType type{DType::f64, shape(a), graph::contiguous_strides(context_, shape(a)), {}};
+    ValueId turned;
+    if (chance(50)) {
+      turned = builder_.node(graph::Op::cat, {high, low}, {{graph::Attr::dim, dim}}, {type})[0];
+    } else {
+      auto padded = [&](ValueId value, Expr before, Expr after) {
+        std::vector<Expr> lows(shape(a).size(), zero), highs = lows;
+        lows[static_cast<size_t>(dim)] = before;
+        highs[static_cast<size_t>(dim)] = after;
+        return builder_.node(graph::Op::pad, {value},
+                             {{graph::Attr::value, Scalar::of(DType::f64, 0)},
+                              {graph::Attr::low, lows},
+                              {graph::Attr::high, highs}},
+                             {type})[0];
+      };
+      turned = builder_.apply(ops::ScalarOp::add, {padded(high, zero, half), padded(low, half, zero)});
+    }
+    return builder_.apply(ops::ScalarOp::sub, {turned, a});
   }
 
   std::optional<ValueId> indexed() {
