@@ -1,5 +1,6 @@
 // Folds: of whole tiles at once, or with an accumulator tile from tile to tile.
 #include <algorithm>
+#include <limits>
 
 #include "codegen/triton/emission.h"
 
@@ -8,8 +9,6 @@ namespace kerf::codegen::triton {
 using ops::ReduceOp;
 
 namespace {
-
-constexpr std::string_view kNoIndex = "2147483647";  // where a fold with an index has met nothing
 
 bool is_bool_fold(ReduceOp op) { return op == ReduceOp::any || op == ReduceOp::all; }
 
@@ -98,8 +97,8 @@ class Fold {
     for (Part& part : parts_) {
       starts.push_back(margin + part.accumulator + " = " + accumulator(e_, part.dims, part.identity));
       if (!part.index.empty())
-        starts.push_back(margin + fmt::format("{} = tl.full({}, {}, tl.int32)", part.index,
-                                              e_.shape(part.dims), kNoIndex));
+        starts.push_back(margin + fmt::format("{} = tl.full({}, {}, {})", part.index, e_.shape(part.dims),
+                                              no_index(part), dtype_text(index_dtype(part))));
     }
     e_.lines.insert(e_.lines.begin() + static_cast<std::ptrdiff_t>(start), starts.begin(), starts.end());
     for (Part& part : parts_) finish_walked(part);
@@ -107,6 +106,14 @@ class Fold {
 
  private:
   const Tile& yield(const Part& part, size_t k) const { return e_.values[part.reduction->yields[k]]; }
+  DType index_dtype(const Part& part) const { return yield(part, 1).is_narrow ? DType::i32 : DType::i64; }
+  // Where a fold with an index has met nothing: no index that the kernel may have.
+  Scalar missing(const Part& part) const {
+    bool is_wide = e_.wide && index_dtype(part) == DType::i64;
+    return is_wide ? Scalar::of_int(DType::i64, std::numeric_limits<int64_t>::max())
+                   : Scalar::of_int(DType::i32, std::numeric_limits<int32_t>::max());
+  }
+  std::string no_index(const Part& part) const { return literal_text(missing(part)); }
   DType dtype(const Part& part) const { return e_.kernel.values[part.reduction->yields[0]].dtype; }
 
   Tile as_number(const Part& part, Tile tile) {
@@ -163,7 +170,7 @@ class Fold {
     std::string mask = e_.mask(over_);
     std::string wins =
         e_.define("wins", fmt::format("({0} {1} {2}) | (({0} != {0}) & ({2} == {2})) | ({3} == {4})",
-                                      masked.text, better, part.accumulator, part.index, kNoIndex));
+                                      masked.text, better, part.accumulator, part.index, no_index(part)));
     std::string inside = mask.empty() ? wins : e_.define("wins", fmt::format("({}) & {}", mask, wins));
     e_.line(fmt::format("{0} = tl.where({1}, {2}, {0})", part.index, inside, yield(part, 1).text));
     e_.line(fmt::format("{0} = tl.where({1}, {2}, {0})", part.accumulator, inside, masked.text));
@@ -185,9 +192,10 @@ class Fold {
     if (loses_nan(extremum, dtype(part))) best = with_nan(e_, value, best, over_);
     best = e_.define("best", best);
     std::string hit = e_.define("hit", fmt::format("({0} == {1}) | ({0} != {0})", value.text, best));
-    Tile candidates{e_.define("at", fmt::format("tl.where({}, {}, {})", hit, index.text, kNoIndex)), dims};
+    Tile candidates{e_.define("at", fmt::format("tl.where({}, {}, {})", hit, index.text, no_index(part))),
+                    dims};
     if (!e_.mask(masked).empty())
-      candidates = masked_by_identity(e_, candidates, dims, masked, Scalar::of_int(DType::i32, 2147483647));
+      candidates = masked_by_identity(e_, candidates, dims, masked, missing(part));
     std::string first = e_.define("first", folded(e_, ReduceOp::min, candidates, DType::i32, over_));
     if (ops::info(op).index_result) {
       e_.values[part.reduction->result] = {first, dims & ~over_};

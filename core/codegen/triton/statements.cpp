@@ -143,9 +143,9 @@ bool mentions(const std::string& text, const std::string& name) {
   return false;
 }
 
-// Where transfers have lanes of their own, the dimensions' may be of no use, and the other way round where a value is known.
+// Where transfers have lanes of their own, the dimensions' may be of no use, and the other way round where a value is known;
+// a fold of equal values needs the block only.
 void drop_unused_ranges(Emission& e) {
-  if (e.lanes.empty()) return;
   std::vector<std::string> names;
   for (const Dim& dim : e.dims) names.push_back(dim.axis.name);
   for (const Lanes& lanes : e.lanes) names.push_back(lanes.name);

@@ -75,7 +75,7 @@ Tracer::Tracer(const KernelFile& file, const NamedIntegers& blocks) : file_(file
   for (const Parameter& parameter : file.function().parameters) bind_parameter(parameter, blocks);
 }
 
-// Where a program does one tile, as many as there are tiles.
+// Where a program does one tile, as many as there are tiles; of dynamic extents any number.
 int64_t Tracer::most_programs() const {
   constexpr int64_t kLaunch = 65535;
   if (file_.cores > 0) return kLaunch;
@@ -88,7 +88,7 @@ int64_t Tracer::most_programs() const {
   int64_t tiles = 1;
   for (const auto& [extent, block] : file_.grid) {
     auto n = value_of(extent), b = value_of(block);
-    if (!n || !b || *b <= 0) return kLaunch;
+    if (!n || !b || *b <= 0) return Range::kUnbounded;
     tiles *= std::max<int64_t>((*n + *b - 1) / *b, 1);
   }
   return tiles;

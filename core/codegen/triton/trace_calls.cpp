@@ -49,7 +49,7 @@ Object Tracer::call(const std::string& name, const Arguments& arguments, int lin
       const Object* axis = arguments.find(0, "axis");
       value.folded = is_constant(axis) ? constant(*axis) : 0;
       int64_t most = most_programs();
-      set_scalar(value, is_count ? Range{1, most} : Range{0, most - 1});
+      set_scalar(value, is_count ? Range{1, most} : Range{0, most == Range::kUnbounded ? most : most - 1});
       return add(std::move(value));
     }
     case CallForm::arange: return arange(arguments, line);
