@@ -24,8 +24,9 @@ _TO_MEMORY = (
     "function-boundary-type-conversion=identity-layout-map allow-return-allocs-from-loops=1"
 )
 _TO_LLVM = """--convert-linalg-to-loops --expand-strided-metadata --lower-affine --convert-scf-to-cf
---convert-math-to-llvm --convert-math-to-libm --convert-arith-to-llvm --convert-index-to-llvm
---finalize-memref-to-llvm --convert-func-to-llvm --convert-cf-to-llvm --reconcile-unrealized-casts"""
+--convert-ub-to-llvm --convert-math-to-llvm --convert-math-to-libm --convert-arith-to-llvm
+--convert-index-to-llvm --finalize-memref-to-llvm --convert-func-to-llvm --convert-cf-to-llvm
+--reconcile-unrealized-casts"""
 _PASSES = [*_TO_TENSORS.split(), _TO_MEMORY, *_TO_LLVM.split()]
 _HOST_NAMES = """malloc=shim_malloc free=shim_free memrefCopy=shim_copy __truncsfbf2=shim_truncate_bf16
 __hmf_atanf=atanf __hmf_isinf=shim_isinf __hmf_isnan=shim_isnan __hmf_log1pf=log1pf __hmf_powf=powf
