@@ -47,8 +47,7 @@ class Generator {
   }
 
   Expr dimension() {
-    static constexpr int64_t kSizes[] = {1, 2, 3, 4, 6, 8};
-    return number(kSizes[pick(std::size(kSizes))]);
+    return number(options_.extents[static_cast<size_t>(pick(static_cast<int>(options_.extents.size())))]);
   }
 
   void make_inputs() {

@@ -15,6 +15,7 @@ namespace kerf::testing {
 struct RandomGraphOptions {
   int nodes = 12;
   bool dynamic = false;  // the first dimension of some inputs is a size
+  std::vector<int64_t> extents = {1, 2, 3, 4, 6, 8};
 };
 
 graph::Graph random_graph(sym::Context& context, uint64_t seed, const RandomGraphOptions& options = {});

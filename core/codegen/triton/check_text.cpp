@@ -84,7 +84,10 @@ void check_file(const KernelFile& file, std::string_view target, Violations& vio
     Trace smaller = trace_kernel(file, file.blocks[i]);
     violations.insert(violations.end(), smaller.violations.begin(), smaller.violations.end());
     check_bounds(smaller, violations);
-    if (is_cuda) check_arange(smaller, violations);
+    if (is_cuda)
+      check_arange(smaller, violations);
+    else
+      check_npu(file, smaller, *npu, violations);
   }
 }
 
