@@ -5,6 +5,7 @@
 #include "sched/gather_producers.h"
 #include "sched/order_steps.h"
 #include "sched/realise.h"
+#include "sched/reuse_operands.h"
 #include "sched/schedule_program.h"
 #include "sched/split_folds.h"
 
@@ -58,7 +59,9 @@ loop::Program make_program(const graph::Graph& graph, Stages& stages, const lowe
 
 loop::Program schedule_program(const loop::Program& program, const target::CpuTarget& target,
                                Stages& stages) {
-  return stages.run("schedule", "schedule_kernels", [&] { return sched::schedule_kernels(program, target); });
+  const loop::Program reused =
+      stages.run("schedule", "reuse_operands", [&] { return sched::reuse_operands(program); });
+  return stages.run("schedule", "schedule_kernels", [&] { return sched::schedule_kernels(reused, target); });
 }
 
 }  // namespace kerf::driver

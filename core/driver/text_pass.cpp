@@ -24,6 +24,7 @@
 #include "sched/gather_producers.h"
 #include "sched/order_steps.h"
 #include "sched/realise.h"
+#include "sched/reuse_operands.h"
 #include "sched/schedule_program.h"
 #include "sched/split_folds.h"
 #include "sched/tile_kernel.h"
@@ -216,6 +217,7 @@ constexpr TextPass kPasses[] = {
     {"fuse_kernels", "merge kernels on common axes", on_program<fuse>},
     {"order_steps", "delay steps whose results only the caller reads, for less memory at once",
      on_program<sched::order_steps>},
+    {"reuse_operands", "results in the memory of an operand that ends", on_program<sched::reuse_operands>},
     {"schedule_kernels", "choose and apply schedules", on_program<schedule_for_default_target>},
     // kernel text
     {"check_kernel_text", "the rules of the target that a kernel file names", describe_kernel},

@@ -4,8 +4,7 @@
 // A buffer lives from the step that defines it to the step that uses it last, both included: a step never finds
 // its operands and its results in the same memory. What is returned lives to `steps.size()`, one past the last step.
 //
-// Not done: letting a result of a launch take over the memory of an operand that dies there. It needs to know that
-// the kernel reads each element before it writes it (equal index maps on both), which the Plan does not say.
+// A result that takes over the memory of an operand is one buffer with it already (sched/reuse_operands.h).
 #include "runtime/plan.h"
 
 namespace kerf::runtime {

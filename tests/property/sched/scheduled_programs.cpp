@@ -12,6 +12,7 @@
 #include "loop/walk.h"
 #include "lower/lower.h"
 #include "random_graph.h"
+#include "sched/reuse_operands.h"
 #include "sched/schedule_program.h"
 #include "sched/split_folds.h"
 
@@ -101,7 +102,7 @@ void check_seed(uint64_t seed, bool dynamic) {
                       loop::to_text(launch->kernel));
   target::CpuTarget target = codegen::host_target();
   if (seed % 2) target.vector_bytes = 16;
-  loop::Program scheduled = sched::schedule_kernels(fused, target);
+  loop::Program scheduled = sched::schedule_kernels(sched::reuse_operands(fused), target);
   for (const auto& step : scheduled.steps)
     if (const auto* launch = std::get_if<loop::Launch>(&step))
       REQUIRE_MESSAGE(loop::verify(launch->kernel).empty(), loop::verify(launch->kernel)[0],
