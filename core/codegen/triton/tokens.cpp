@@ -129,8 +129,9 @@ class Tokenizer {
   void read_symbol() {
     char c = text_[at_];
     size_t length = 1;
+    bool may_be_longer = at_ + 1 < text_.size() && std::ispunct(static_cast<unsigned char>(text_[at_ + 1]));
     for (std::string_view symbol : kSymbols)
-      if (text_.substr(at_, symbol.size()) == symbol) {
+      if (may_be_longer && text_.substr(at_, symbol.size()) == symbol) {
         length = symbol.size();
         break;
       }
