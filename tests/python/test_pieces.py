@@ -1,4 +1,4 @@
-"""Values in equal pieces: rotary embeddings of half rows, gated halves, their gradients; whole where pieces do not pay."""
+"""Values in equal pieces: rotary embeddings of half rows, gated halves, gradients; whole values beside them."""
 
 import pytest
 import torch
