@@ -1,4 +1,4 @@
-"""Values in equal pieces: rotary embeddings of half rows, gated halves, gradients; whole values beside them."""
+"""Values in equal pieces: rotary embeddings of half rows, gated halves, gradients, beside whole values."""
 
 import pytest
 import torch
