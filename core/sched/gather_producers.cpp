@@ -119,10 +119,7 @@ class Finder {
 class Rewriter {
  public:
   Rewriter(const Finder& finder, const std::vector<bool>& followed, const Launch& launch)
-      : finder_(finder), followed_(followed), launch_(launch), kernel_(launch_.kernel) {
-    facts_ = loop::facts_of(kernel_);
-    for (size_t i = 0; i < kernel_.values.size(); ++i) learn_bound(ValueId(i));
-  }
+      : finder_(finder), followed_(followed), launch_(launch), kernel_(launch_.kernel) {}
 
   Launch run() {
     kernel_.body = loop::rewrite_block(std::move(kernel_.body), [&](Stmt stmt, Block& out) {
@@ -179,6 +176,7 @@ class Rewriter {
   ValueId value_at(BufferIndex buffer, Expr position, std::optional<ValueId> mask, int64_t whole,
                    Block& out) {
     Producer from = *finder_.producer(buffer);
+    know_sizes(from.nest.kernel->sizes);
     std::vector<sym::Substitution> map = axis::invert(from.digits, from.nest.kept, position, facts_);
     for (const axis::AxisInfo& a : from.nest.kept) {
       bool solved = std::ranges::any_of(map, [&](const sym::Substitution& s) { return s.from == a.symbol; });
@@ -212,6 +210,14 @@ class Rewriter {
       copied[id] = define(std::move(copy), out);
     }
     return copied.at(from.nest.stores[0].value);
+  }
+
+  void know_sizes(const std::vector<loop::Size>& sizes) {
+    for (const loop::Size& size : sizes)
+      if (std::ranges::none_of(kernel_.sizes, [&](const loop::Size& s) { return s.symbol == size.symbol; }))
+        kernel_.sizes.push_back(size);
+    facts_ = loop::facts_of(kernel_);
+    for (size_t i = 0; i < kernel_.values.size(); ++i) learn_bound(ValueId(i));
   }
 
   // Where the gather's lane is off, its position means nothing.
