@@ -25,12 +25,25 @@ using namespace kerf;
 struct Benchmark {
   const char* name;
   int bytes;  // per element, read and written
-  const char* text;
+  std::string text;
   by_hand::Rows by_hand = nullptr;
 };
 
 // Rows of 1024; `n` rows. LANES stands for the vector width.
-constexpr Benchmark kBenchmarks[] = {
+const std::string kGelu = R"(kernel k(x: f32[n, 1024], out y: f32[n, 1024]) given n
+  for r < n grid
+    for i < 1024 vector LANES
+      %0 = load x[1024*r + i]
+      %1 = const f32 0.70710678
+      %2 = mul %0, %1
+      %3 = erf %2
+      %4 = const f32 1.0
+      %5 = add %3, %4
+      %6 = const f32 0.5
+      %7 = mul %0, %6
+      %8 = mul %7, %5
+)";
+const Benchmark kBenchmarks[] = {
     {"light chain", 8, R"(kernel k(x: f32[n, 1024], out y: f32[n, 1024]) given n
   for r < n grid
     for i < 1024 vector LANES
@@ -44,34 +57,10 @@ constexpr Benchmark kBenchmarks[] = {
       %7 = mul %6, %1
       store y[1024*r + i], %7
 )"},
-    {"gelu (erf)", 8, R"(kernel k(x: f32[n, 1024], out y: f32[n, 1024]) given n
-  for r < n grid
-    for i < 1024 vector LANES
-      %0 = load x[1024*r + i]
-      %1 = const f32 0.70710678
-      %2 = mul %0, %1
-      %3 = erf %2
-      %4 = const f32 1.0
-      %5 = add %3, %4
-      %6 = const f32 0.5
-      %7 = mul %0, %6
-      %8 = mul %7, %5
-      store y[1024*r + i], %8
+    {"gelu (erf)", 8, kGelu + R"(      store y[1024*r + i], %8
 )",
      by_hand::gelu},
-    {"gelu, dropout", 8, R"(kernel k(x: f32[n, 1024], out y: f32[n, 1024]) given n
-  for r < n grid
-    for i < 1024 vector LANES
-      %0 = load x[1024*r + i]
-      %1 = const f32 0.70710678
-      %2 = mul %0, %1
-      %3 = erf %2
-      %4 = const f32 1.0
-      %5 = add %3, %4
-      %6 = const f32 0.5
-      %7 = mul %0, %6
-      %8 = mul %7, %5
-      %9 = const i64 7
+    {"gelu, dropout", 8, kGelu + R"(      %9 = const i64 7
       %10 = index 1024*r + i
       %11 = random_uniform %9, %10
       %12 = const f32 0.9
