@@ -135,4 +135,18 @@ void replace_uses(Kernel& kernel, const IdVector<ValueId, ValueId>& map) {
   });
 }
 
+void drop_buffer(Kernel& kernel, BufferId dropped, BufferId instead) {
+  IdVector<BufferId, BufferId> map;
+  IdVector<BufferId, Buffer> kept;
+  for (BufferId id(0); id.index < kernel.buffers.size(); ++id.index)
+    map.push_back(id == dropped ? BufferId() : kept.push_back(std::move(kernel.buffers[id])));
+  if (instead.valid()) map[dropped] = map[instead];
+  kernel.buffers = std::move(kept);
+  for (Value& value : kernel.values)
+    if (value.kind == ValueKind::load) value.buffer = map[value.buffer];
+  for_each_stmt(kernel.body, [&](Stmt& stmt) {
+    if (auto* store = std::get_if<Store>(&stmt)) store->buffer = map[store->buffer];
+  });
+}
+
 }  // namespace kerf::loop

@@ -134,4 +134,7 @@ bool may_fail(const Value& value);
 // Definitions stay where they are.
 void replace_uses(Kernel& kernel, const IdVector<ValueId, ValueId>& map);
 
+// Takes a buffer out of the kernel; what accessed it accesses `instead`, which may be absent where nothing does.
+void drop_buffer(Kernel& kernel, BufferId dropped, BufferId instead = {});
+
 }  // namespace kerf::loop

@@ -33,7 +33,6 @@ struct Producer {
   const Launch* launch;
   Nest nest;
   std::vector<axis::Digit> digits;  // of its store
-  sym::Facts facts;
 };
 
 bool is_gather(const Value& value) {
@@ -47,9 +46,10 @@ class Finder {
 
   // The buffers to compute where they are read.
   std::vector<bool> find() {
-    std::vector<bool> result(program_.buffers.size());
+    std::vector<bool> result = gathered();
     for (BufferIndex buffer = 0; buffer < result.size(); ++buffer)
-      result[buffer] = all_gather(buffer) && can_follow(buffer, elements(buffer), tuning::max_copied_members);
+      result[buffer] = result[buffer] && all_gather(buffer) &&
+                       can_follow(buffer, elements(buffer), tuning::max_copied_members);
     return result;
   }
 
@@ -70,17 +70,29 @@ class Finder {
     const std::vector<BufferIndex>& reads = traffic_.steps[writers[0]].reads;
     if (!std::ranges::all_of(reads, [&](BufferIndex b) { return traffic_.is_stable(b, program_); }))
       return std::nullopt;
-    sym::Facts facts = loop::facts_of(*nest->kernel);
-    auto digits = axis::dense_digits(nest->stores[0].index, nest->kept, facts);
+    auto digits = axis::dense_digits(nest->stores[0].index, nest->kept, loop::facts_of(*nest->kernel));
     if (!digits) return std::nullopt;
-    return Producer{launch, std::move(*nest), std::move(*digits), std::move(facts)};
+    return Producer{launch, std::move(*nest), std::move(*digits)};
   }
 
   int64_t elements(BufferIndex buffer) const { return hinted(program_.buffers[buffer].elements, facts_); }
 
  private:
+  // What some nest gathers from: in most programs nothing, or inputs only.
+  std::vector<bool> gathered() const {
+    std::vector<bool> result(program_.buffers.size());
+    for (const auto& step : program_.steps) {
+      const auto* launch = std::get_if<Launch>(&step);
+      if (!launch || std::ranges::none_of(launch->kernel.values, is_gather) || !take_apart(launch->kernel))
+        continue;
+      for (const Value& value : launch->kernel.values)
+        if (is_gather(value)) result[launch->arguments[value.buffer.index]] = true;
+    }
+    return result;
+  }
+
   bool all_gather(BufferIndex buffer) const {
-    if (traffic_.readers[buffer].empty() || !follows(buffer, elements(buffer))) return false;
+    if (!follows(buffer, elements(buffer))) return false;
     return std::ranges::all_of(traffic_.readers[buffer], [&](size_t step) {
       const auto* launch = std::get_if<Launch>(&program_.steps[step]);
       std::optional<Nest> nest = launch ? take_apart(launch->kernel) : std::nullopt;
@@ -119,23 +131,32 @@ class Finder {
 class Rewriter {
  public:
   Rewriter(const Finder& finder, const std::vector<bool>& followed, const Launch& launch)
-      : finder_(finder), followed_(followed), launch_(launch), kernel_(launch_.kernel) {}
+      : finder_(finder), followed_(followed), launch_(launch), kernel_(launch_.kernel) {
+    learn_facts();
+  }
 
   Launch run() {
+    IdVector<ValueId, ValueId> map;
+    for (ValueId id(0); id.index < kernel_.values.size(); ++id.index) map.push_back(id);
     kernel_.body = loop::rewrite_block(std::move(kernel_.body), [&](Stmt stmt, Block& out) {
       const auto* define = std::get_if<loop::Define>(&stmt);
       const Value* value = define ? &kernel_.values[define->value] : nullptr;
       if (value && value->kind == ValueKind::load && followed_[launch_.arguments[value->buffer.index]]) {
-        replace(define->value, out);
+        map[define->value] = computed(Value(*value), out);
       } else {
         out.push_back(std::move(stmt));
       }
     });
-    for (size_t i = launch_.arguments.size(); i-- > 0;)
-      if (followed_[launch_.arguments[i]]) drop_argument(i);
-    Launch result = launch_;
-    result.kernel = loop::renumber(kernel_);
-    return result;
+    for (ValueId id(map.size()); id.index < kernel_.values.size(); ++id.index) map.push_back(id);
+    loop::replace_uses(kernel_, map);
+    kernel_ = loop::renumber(kernel_);
+    for (size_t i = launch_.arguments.size(); i-- > 0;) {
+      if (!followed_[launch_.arguments[i]]) continue;
+      launch_.arguments.erase(launch_.arguments.begin() + static_cast<std::ptrdiff_t>(i));
+      loop::drop_buffer(kernel_, BufferId(i));
+    }
+    launch_.kernel = std::move(kernel_);
+    return std::move(launch_);
   }
 
  private:
@@ -150,31 +171,21 @@ class Rewriter {
       facts_.set_extent(kernel_.context->value_symbol(id.index), bound.index);
   }
 
-  void replace(ValueId load, Block& out) {
-    const Value before = kernel_.values[load];
+  // What a load of a followed buffer gives.
+  ValueId computed(const Value& load, Block& out) {
+    BufferIndex buffer = launch_.arguments[load.buffer.index];
     std::optional<ValueId> mask;
-    if (!before.operands.empty()) mask = before.operands[0];
-    BufferIndex buffer = launch_.arguments[before.buffer.index];
-    ValueId made = value_at(buffer, before.index, mask, finder_.elements(buffer), out);
-    Value& now = kernel_.values[load];
-    if (mask) {
-      now = Value{.kind = ValueKind::apply,
-                  .dtype = before.dtype,
-                  .op = ops::ScalarOp::where,
-                  .operands = {*mask, made, before.operands[1]}};
-    } else {
-      now = kernel_.values[made];  // nothing else uses it
-      std::erase_if(out, [&](const Stmt& stmt) {
-        const auto* define = std::get_if<loop::Define>(&stmt);
-        return define && define->value == made;
-      });
-    }
-    out.push_back(loop::Define{load});
+    if (!load.operands.empty()) mask = load.operands[0];
+    known_.clear();
+    ValueId made = value_at(buffer, load.index, mask, finder_.elements(buffer), out);
+    return mask ? select(*mask, made, load.operands[1], out) : made;
   }
 
   // The element of `buffer` at `position`, with everything it is made of, at the end of `out`.
   ValueId value_at(BufferIndex buffer, Expr position, std::optional<ValueId> mask, int64_t whole,
                    Block& out) {
+    auto [known, is_new] = known_.try_emplace({buffer, position.node()});
+    if (!is_new) return known->second;
     Producer from = *finder_.producer(buffer);
     know_sizes(from.nest.kernel->sizes);
     std::vector<sym::Substitution> map = axis::invert(from.digits, from.nest.kept, position, facts_);
@@ -190,14 +201,9 @@ class Rewriter {
           value.kind == ValueKind::load ? from.launch->arguments[value.buffer.index] : target::kNoBuffer;
       if (value.kind == ValueKind::load && finder_.follows(input, whole)) {
         ValueId inner = value_at(input, place(value.index), mask, whole, out);
-        copied[id] =
-            value.operands.empty()
-                ? inner
-                : define({.kind = ValueKind::apply,
-                          .dtype = value.dtype,
-                          .op = ops::ScalarOp::where,
-                          .operands = {copied.at(value.operands[0]), inner, copied.at(value.operands[1])}},
-                         out);
+        copied[id] = value.operands.empty()
+                         ? inner
+                         : select(copied.at(value.operands[0]), inner, copied.at(value.operands[1]), out);
         continue;
       }
       Value copy = value;
@@ -209,13 +215,18 @@ class Rewriter {
       }
       copied[id] = define(std::move(copy), out);
     }
-    return copied.at(from.nest.stores[0].value);
+    return known->second = copied.at(from.nest.stores[0].value);
   }
 
   void know_sizes(const std::vector<loop::Size>& sizes) {
+    const size_t before = kernel_.sizes.size();
     for (const loop::Size& size : sizes)
       if (std::ranges::none_of(kernel_.sizes, [&](const loop::Size& s) { return s.symbol == size.symbol; }))
         kernel_.sizes.push_back(size);
+    if (kernel_.sizes.size() > before) learn_facts();
+  }
+
+  void learn_facts() {
     facts_ = loop::facts_of(kernel_);
     for (size_t i = 0; i < kernel_.values.size(); ++i) learn_bound(ValueId(i));
   }
@@ -234,6 +245,14 @@ class Rewriter {
                                  .operands = {mask, load.operands[0]}},
                                 out);
     }
+  }
+
+  ValueId select(ValueId condition, ValueId yes, ValueId no, Block& out) {
+    return define({.kind = ValueKind::apply,
+                   .dtype = kernel_.values[yes].dtype,
+                   .op = ops::ScalarOp::where,
+                   .operands = {condition, yes, no}},
+                  out);
   }
 
   ValueId define(Value value, Block& out) {
@@ -255,33 +274,19 @@ class Rewriter {
     return kernel_.buffers.push_back(std::move(fresh));
   }
 
-  void drop_argument(size_t position) {
-    launch_.arguments.erase(launch_.arguments.begin() + static_cast<std::ptrdiff_t>(position));
-    IdVector<BufferId, loop::Buffer> left;
-    for (size_t i = 0; i < kernel_.buffers.size(); ++i)
-      if (i != position) left.push_back(std::move(kernel_.buffers[BufferId(i)]));
-    kernel_.buffers = std::move(left);
-    auto move_up = [&](BufferId& id) {
-      if (id.index > position) id = BufferId(id.index - 1);
-    };
-    for (Value& value : kernel_.values)
-      if (value.kind == ValueKind::load) move_up(value.buffer);
-    loop::for_each_stmt(kernel_.body, [&](Stmt& stmt) {
-      if (auto* store = std::get_if<loop::Store>(&stmt)) move_up(store->buffer);
-    });
-  }
-
   const Finder& finder_;
   const std::vector<bool>& followed_;
   Launch launch_;
   Kernel kernel_;
   sym::Facts facts_;
+  std::map<std::pair<BufferIndex, const sym::Node*>, ValueId> known_;  // by value_at, for one load
 };
 
 bool reads_any(const Launch& launch, const std::vector<bool>& buffers) {
-  return std::ranges::any_of(launch.kernel.values, [&](const Value& value) {
-    return value.kind == ValueKind::load && buffers[launch.arguments[value.buffer.index]];
-  });
+  for (size_t i = 0; i < launch.arguments.size(); ++i)
+    if (buffers[launch.arguments[i]] && launch.kernel.buffers[BufferId(i)].mode == loop::BufferMode::in)
+      return true;
+  return false;
 }
 
 // Kernels whose results nobody reads, last first.
@@ -312,8 +317,7 @@ loop::Program gather_producers(const loop::Program& program) {
   loop::Program result = program;
   for (auto& step : result.steps) {
     auto* launch = std::get_if<Launch>(&step);
-    if (launch && take_apart(launch->kernel) && reads_any(*launch, followed))
-      *launch = Rewriter(finder, followed, *launch).run();
+    if (launch && reads_any(*launch, followed)) *launch = Rewriter(finder, followed, *launch).run();
   }
   remove_unread(result);
   return result;

@@ -138,6 +138,7 @@ class Reuser {
   }
 
   void join_buffers(loop::Launch& launch) {
+    if (std::ranges::none_of(launch.arguments, [&](BufferIndex buffer) { return ends_here(buffer); })) return;
     for (size_t o = 0; o < launch.arguments.size(); ++o) {
       const std::vector<BufferId> parameters = parameters_of(launch.kernel);
       if (launch.kernel.buffers[parameters[o]].mode != BufferMode::out || !begins_here(launch.arguments[o]))
@@ -160,19 +161,8 @@ class Reuser {
     joined_.emplace_back(in.second, out.second);
     result_.buffers[out.second].written_by_extern |= result_.buffers[in.second].written_by_extern;
     launch.arguments.erase(launch.arguments.begin() + static_cast<std::ptrdiff_t>(argument));
-    loop::Kernel& kernel = launch.kernel;
-    kernel.buffers[out.first].mode = BufferMode::inout;
-    IdVector<BufferId, BufferId> map;
-    IdVector<BufferId, loop::Buffer> kept;
-    for (BufferId id(0); id.index < kernel.buffers.size(); ++id.index)
-      map.push_back(id == in.first ? BufferId() : kept.push_back(kernel.buffers[id]));
-    map[in.first] = map[out.first];
-    kernel.buffers = std::move(kept);
-    for (loop::Value& value : kernel.values)
-      if (value.kind == loop::ValueKind::load) value.buffer = map[value.buffer];
-    loop::for_each_stmt(kernel.body, [&](loop::Stmt& stmt) {
-      if (auto* store = std::get_if<loop::Store>(&stmt)) store->buffer = map[store->buffer];
-    });
+    launch.kernel.buffers[out.first].mode = BufferMode::inout;
+    loop::drop_buffer(launch.kernel, in.first, out.first);
   }
 
   void rename(loop::Launch& launch) const {

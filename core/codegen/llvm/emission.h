@@ -32,6 +32,8 @@ inline bool is_vector_axis(const loop::Axis& axis) {
   return axis.role == loop::Role::vector && axis.lanes > 1;
 }
 
+inline constexpr int64_t kCacheLine = 64;  // bytes
+
 // Memory of the local buffers: on the stack while they fit in kStackBytes, else in the thread's scratch.
 inline constexpr int64_t kStackBytes = 16 << 10;
 struct LocalPlace {

@@ -101,9 +101,9 @@ void store_streaming(Emission& e, const Operand& value, const Operand& address, 
 // Whether the stores of a vector loop fill each cache line at once, or one after the other: what leaves a line in part
 // costs more past the cache than in it (bf16 tiles of 16 lanes: 2.7 times).
 bool fills_lines(const Emission& e, int element_bytes) {
-  constexpr int kLine = 64, kLeast = 16;
+  constexpr int kLeast = 16;
   int bytes = element_bytes * e.lanes;
-  return bytes >= kLine || (bytes >= kLeast && e.preloaded.empty() && e.nest.back() == e.lane_axis);
+  return bytes >= kCacheLine || (bytes >= kLeast && e.preloaded.empty() && e.nest.back() == e.lane_axis);
 }
 
 void store_run(Emission& e, const loop::Buffer& buffer, const Access& at, Operand value) {

@@ -12,7 +12,6 @@ using loop::Kernel;
 
 namespace {
 
-constexpr int64_t kLine = 64;
 constexpr int kMaxLanes = 256;
 
 int64_t align_up(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
@@ -121,7 +120,7 @@ LocalLayout place_locals(const Kernel& kernel) {
     if (buffer.mode != loop::BufferMode::local) continue;
     LocalPlace place = {.buffer = id,
                         .elements = std::max<int64_t>(loop::element_count(kernel, id).constant(), 1)};
-    int64_t bytes = align_up(place.elements * byte_size(buffer.dtype), kLine);
+    int64_t bytes = align_up(place.elements * byte_size(buffer.dtype), kCacheLine);
     place.on_stack = stack_used + bytes <= kStackBytes;
     if (place.on_stack) {
       stack_used += bytes;

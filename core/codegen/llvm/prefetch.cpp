@@ -18,7 +18,6 @@ using sym::Expr;
 
 namespace {
 
-constexpr int64_t kLine = 64;
 constexpr int64_t kSmallKernel = 128 << 10;  // bytes that are in a core's own cache already
 constexpr int64_t kLongRow = 32 << 10;       // bytes; of longer ones the next would leave the cache again
 constexpr int64_t kAhead = 4 << 10;          // bytes ahead in a long row: 64 lines, 2048 to 8192 do as well
@@ -42,8 +41,8 @@ bool mentions_loops(Expr expr) {
 Expr elements_ahead(const Emission& e, int bytes, Expr index) {
   if (e.nest.empty()) return {};
   size_t level = e.nest.size();
-  std::optional<int64_t> row =
-      e.lanes * bytes;  // bytes of an iteration of the loop that `level` is inside of
+  // Bytes that one iteration of the loop at `level` reads.
+  std::optional<int64_t> row = e.lanes * bytes;
   if (e.nest.back() == e.lane_axis) {
     --level;
     std::optional<int64_t> most = most_iterations(e, e.lane_axis);
@@ -78,7 +77,7 @@ void prefetch_ahead(Emission& e, const loop::Value& load, const Operand& address
   Expr ahead = elements_ahead(e, bytes, load.index);
   if (!ahead.valid()) return;
   Operand first = e.b.element(storage_prim(load.dtype), address, scalar_index(e, ahead));
-  for (int64_t at = 0; at < e.lanes * bytes; at += kLine) {
+  for (int64_t at = 0; at < e.lanes * bytes; at += kCacheLine) {
     constexpr int kToRead = 0, kKeep = 3, kData = 1;
     Operand arguments[] = {e.b.element(Prim::i8, first, int_constant(Prim::i64, at)),
                            int_constant(Prim::i32, kToRead), int_constant(Prim::i32, kKeep),
