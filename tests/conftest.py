@@ -1,6 +1,6 @@
 """Every Python test starts without compiled code and with one seed; all share tests/python's modules.
 
-Tests compile what they test: the disk cache is off unless KERF_CACHE=1 says otherwise.
+Tests compile what they test: the disk cache is off unless KERF_CACHE=1 says otherwise. Every pass is verified.
 """
 
 import os
@@ -12,6 +12,7 @@ import pytest
 import torch
 
 os.environ.setdefault("KERF_CACHE", "0")
+os.environ.setdefault("KERF_VERIFY", "1")
 sys.path.insert(0, str(Path(__file__).parent / "python"))
 
 

@@ -37,7 +37,9 @@ graph::Graph optimize_graph(const graph::Graph& input, Stages& stages, target::R
   // Expansion repeats work between neighbours (the row maximum of a softmax and of its loss) and makes views of its own.
   graph = run("simplify_views", graph::simplify_views, graph);
   graph = run("eliminate_common_nodes", graph::eliminate_common_nodes, graph);
-  return run("remove_dead_nodes", graph::remove_dead_nodes, graph);
+  graph = run("remove_dead_nodes", graph::remove_dead_nodes, graph);
+  Stages::verify("remove_dead_nodes", graph);
+  return graph;
 }
 
 loop::Program make_program(const graph::Graph& graph, Stages& stages, const lower::Options& options,
@@ -54,14 +56,19 @@ loop::Program make_program(const graph::Graph& graph, Stages& stages, const lowe
   program =
       stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program, limits, accepts); });
   // What is in one kernel is settled, so that lives are known.
-  return stages.run("schedule", "order_steps", [&] { return sched::order_steps(program); });
+  program = stages.run("schedule", "order_steps", [&] { return sched::order_steps(program); });
+  Stages::verify("order_steps", program);
+  return program;
 }
 
 loop::Program schedule_program(const loop::Program& program, const target::CpuTarget& target,
                                Stages& stages) {
   const loop::Program reused =
       stages.run("schedule", "reuse_operands", [&] { return sched::reuse_operands(program); });
-  return stages.run("schedule", "schedule_kernels", [&] { return sched::schedule_kernels(reused, target); });
+  loop::Program scheduled =
+      stages.run("schedule", "schedule_kernels", [&] { return sched::schedule_kernels(reused, target); });
+  Stages::verify("schedule_kernels", scheduled);
+  return scheduled;
 }
 
 }  // namespace kerf::driver

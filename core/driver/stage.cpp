@@ -6,12 +6,18 @@
 #include <fstream>
 #include <new>
 
+#include "base/environment.h"
 #include "graph/print.h"
 #include "graph/verify.h"
 #include "loop/print.h"
-#include "loop/verify.h"
+#include "loop/verify_program.h"
 
 namespace kerf::driver {
+
+Stages::Stages(std::string dump_dir, bool keep_text)
+    : dump_dir_(std::move(dump_dir)),
+      keep_text_(keep_text),
+      verifies_every_pass_(wants_text() || environment("KERF_VERIFY") == "1") {}
 
 void Stages::add_seconds(const std::string& phase, std::chrono::steady_clock::time_point start) {
   add_seconds(phase, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -45,15 +51,18 @@ void Stages::rethrow_from(const char* name) {
 }
 
 void Stages::record(const char* name, const graph::Graph& graph) {
-  graph::check_valid(graph, name);
+  if (verifies_every_pass_) verify(name, graph);
   if (wants_text()) keep(name, graph::to_text(graph, graph::Sources::shown));
 }
 
 void Stages::record(const char* name, const loop::Program& program) {
-  for (const auto& step : program.steps)
-    if (const auto* launch = std::get_if<loop::Launch>(&step)) loop::check_valid(launch->kernel, name);
+  if (verifies_every_pass_) verify(name, program);
   if (wants_text()) keep(name, loop::to_text(program));
 }
+
+void Stages::verify(const char* name, const graph::Graph& graph) { graph::check_valid(graph, name); }
+
+void Stages::verify(const char* name, const loop::Program& program) { loop::check_valid(program, name); }
 
 void Stages::keep(const char* name, const std::string& text) {
   std::string title = fmt::format("{:02}-{}", number_++, name);

@@ -1,6 +1,9 @@
 #pragma once
-// What happens around every pass: its result is verified and dumped under a number and its name, all of it is timed, and an
-// exception on the way out says which pass it was.
+// What happens around every pass: its result is dumped under a number and its name, all of it is timed, and an exception on
+// the way out says which pass it was.
+//
+// Results are verified, too: after every pass where the variable KERF_VERIFY is 1 (tests set it) or texts are kept, else
+// once at the end of a part of the pipeline, as verifying all takes a fifth of the time to the code generator.
 #include <chrono>
 #include <string>
 #include <utility>
@@ -15,7 +18,7 @@ namespace kerf::driver {
 class Stages {
  public:
   // dump_dir: numbered files go there; empty: none. keep_text: all texts are collected for `text`.
-  Stages(std::string dump_dir, bool keep_text) : dump_dir_(std::move(dump_dir)), keep_text_(keep_text) {}
+  Stages(std::string dump_dir, bool keep_text);
 
   // Runs `pass`, a callable, as the stage `name`; its time counts under `phase`. A Graph or Program that it returns is
   // recorded. Whatever is no error of ours (map::at, say) is a fault of ours and becomes an InternalError.
@@ -40,9 +43,12 @@ class Stages {
   // Why a dump could not be written (the first time); empty if all were.
   const std::string& problem() const { return problem_; }
 
-  // Verifies and keeps the text.
+  // Verifies, if every pass is, and keeps the text.
   void record(const char* name, const graph::Graph& graph);
   void record(const char* name, const loop::Program& program);
+  // Verifies in any case what the pass `name` was the last to change.
+  static void verify(const char* name, const graph::Graph& graph);
+  static void verify(const char* name, const loop::Program& program);
   void keep(const char* name, const std::string& text);
 
  private:
@@ -52,6 +58,7 @@ class Stages {
 
   std::string dump_dir_;
   bool keep_text_;
+  bool verifies_every_pass_;
   int number_ = 0;
   std::string last_;
   std::string text_;

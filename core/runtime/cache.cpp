@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -17,6 +16,8 @@
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "base/environment.h"
 
 namespace kerf::runtime {
 
@@ -31,11 +32,6 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 // The whole file, or nullopt with errno.
 std::optional<std::string> read_file(const std::string& path) {

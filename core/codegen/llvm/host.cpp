@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "codegen/compile.h"
 
@@ -37,11 +37,10 @@ std::string feature_string(const llvm::StringMap<bool>& features) {
 target::CpuTarget host_target() {
   target::CpuTarget target;
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  const char* wanted = std::getenv("KERF_CPU");
-  if (wanted && *wanted && std::string_view(wanted) != "avx2" && std::string_view(wanted) != "native") {
-    throw UserError(std::string("KERF_CPU=") + wanted + ": use avx2 or native");
-  }
-  if (wanted && std::string_view(wanted) == "avx2") {
+  const std::string wanted = environment("KERF_CPU");
+  if (!wanted.empty() && wanted != "avx2" && wanted != "native")
+    throw UserError("KERF_CPU=" + wanted + ": use avx2 or native");
+  if (wanted == "avx2") {
     target.cpu = "x86-64-v3";
     target.features = "+avx2,+fma,+f16c";
     target.vector_bytes = 32;
