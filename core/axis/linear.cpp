@@ -123,6 +123,42 @@ std::vector<sym::Substitution> invert(std::span<const Digit> digits, std::span<c
   return map;
 }
 
+// The digits as a number of their own: strides from 1.
+static std::vector<Digit> from_one(std::span<const Digit> digits, std::span<const AxisInfo> axes,
+                                   sym::Context& context) {
+  std::vector<Digit> result;
+  Expr stride = context.constant(1);
+  for (const Digit& digit : digits) {
+    result.push_back({digit.axis, stride});
+    stride = stride * axes[digit.axis].extent;
+  }
+  return result;
+}
+
+std::vector<sym::Substitution> match_digits(std::span<const Digit> digits, std::span<const AxisInfo> axes,
+                                            std::span<const Digit> other_digits,
+                                            std::span<const AxisInfo> others, const sym::Facts& facts) {
+  std::vector<sym::Substitution> map;
+  while (!digits.empty()) {
+    size_t count = digits.size(), other_count = other_digits.size();  // up to the next stride that both have
+    for (size_t d = digits.size(); d-- > 1;)
+      for (size_t o = 1; o < other_digits.size(); ++o)
+        if (digits[d].stride == other_digits[o].stride) count = d, other_count = o;
+    if (count == 1 && other_count == 1) {
+      map.push_back({axes[digits[0].axis].symbol, others[other_digits[0].axis].symbol});
+    } else {
+      sym::Context& context = digits[0].stride.context();
+      const DigitRun other{{}, {}, from_one(other_digits.first(other_count), others, context)};
+      Expr position = other_count == 0 ? context.constant(0) : run_value(other, others);
+      for (sym::Substitution& s : invert(from_one(digits.first(count), axes, context), axes, position, facts))
+        map.push_back(std::move(s));
+    }
+    digits = digits.subspan(count);
+    other_digits = other_digits.subspan(other_count);
+  }
+  return map;
+}
+
 Expr extent_product(sym::Context& context, std::span<const AxisInfo> axes) {
   Expr result = context.constant(1);
   for (const AxisInfo& axis : axes) result = result * axis.extent;

@@ -57,7 +57,7 @@ std::optional<Solution> solve(Expr index, std::span<const AxisInfo> axes, Expr p
   if (digits) {
     Expr count = digits_product(*digits, axes, context);
     if (!sym::provably_equal(count, digits_product(*root_digits, root, context), facts)) return std::nullopt;
-    return Solution{axis::invert(*digits, axes, position, facts), count};
+    return Solution{axis::match_digits(*digits, axes, *root_digits, root, facts), count};
   }
   // Both skip elements: run by run.
   auto runs = axis::digit_runs(index, axes, facts), root_runs = axis::digit_runs(position, root, facts);
@@ -70,7 +70,7 @@ std::optional<Solution> solve(Expr index, std::span<const AxisInfo> axes, Expr p
     if (!sym::provably_equal(run.stride, other.stride, facts) ||
         !sym::provably_equal(run.count, other.count, facts))
       return std::nullopt;
-    for (sym::Substitution& s : axis::invert(run.digits, axes, axis::run_value(other, root), facts))
+    for (sym::Substitution& s : axis::match_digits(run.digits, axes, other.digits, root, facts))
       solution.map.push_back(std::move(s));
     solution.count = sym::mul(solution.count, run.count);
   }
