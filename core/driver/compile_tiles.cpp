@@ -390,7 +390,7 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
   TileCompiler compiler(target, hints, known);
   graph::Graph optimized = optimize_graph(graph, stages, router);
   loop::Program program = make_program(
-      optimized, stages, {.library_updates = true}, {},
+      optimized, stages, {.library_updates = true}, target.schedule,
       [&](const loop::Kernel& kernel) { return compiler.accepts(kernel); },
       target.device == target::Device::npu);
   TileCompilation result;

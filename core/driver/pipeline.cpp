@@ -43,8 +43,7 @@ graph::Graph optimize_graph(const graph::Graph& input, Stages& stages, target::R
 }
 
 loop::Program make_program(const graph::Graph& graph, Stages& stages, const lower::Options& options,
-                           const sched::ColumnLimits& limits, const sched::Accepts& accepts,
-                           bool realises_views) {
+                           const sched::Limits& limits, const sched::Accepts& accepts, bool realises_views) {
   loop::Program program = stages.run("lower", "lower", [&] { return lower::lower(graph, options); });
   // Before anything is merged, so that what reads a copy is merged on the copy's axes.
   if (realises_views)
@@ -52,9 +51,9 @@ loop::Program make_program(const graph::Graph& graph, Stages& stages, const lowe
   // Before folds are split and grouped: what a gather computes itself is no kernel any more.
   program = stages.run("schedule", "gather_producers", [&] { return sched::gather_producers(program); });
   // Before grouping, so that each half of a fold is merged with what it belongs to.
-  program = stages.run("schedule", "split_folds", [&] { return sched::split_folds(program); });
-  program =
-      stages.run("schedule", "fuse_kernels", [&] { return sched::fuse_kernels(program, limits, accepts); });
+  program = stages.run("schedule", "split_folds", [&] { return sched::split_folds(program, limits.split); });
+  program = stages.run("schedule", "fuse_kernels",
+                       [&] { return sched::fuse_kernels(program, limits.fuse, accepts); });
   // What is in one kernel is settled, so that lives are known.
   program = stages.run("schedule", "order_steps", [&] { return sched::order_steps(program); });
   Stages::verify("order_steps", program);

@@ -19,7 +19,7 @@ graph::Graph optimize_graph(const graph::Graph& graph, Stages& stages, target::R
 // Graph to fused Program, not yet scheduled.
 // options, limits, accepts: of the target (lower.h, schedule_program.h); realises_views: sched/realise.h.
 loop::Program make_program(const graph::Graph& graph, Stages& stages, const lower::Options& options = {},
-                           const sched::ColumnLimits& limits = {}, const sched::Accepts& accepts = {},
+                           const sched::Limits& limits = {}, const sched::Accepts& accepts = {},
                            bool realises_views = false);
 
 loop::Program schedule_program(const loop::Program& program, const target::CpuTarget& target, Stages& stages);

@@ -40,6 +40,7 @@ enum class Link : uint8_t {
   reads,   // it reads what they compute
   writes,  // it computes what they read
   shares,  // it reads what they read
+  alike,   // it has their axes, no more (join_alike.h)
 };
 
 struct Member {
@@ -50,7 +51,8 @@ struct Member {
   bool is_full = false;                  // uses the inner axes (a reducing member does so inside its fold)
   bool sums_columns = false;             // a full member that adds to a row in memory
   bool is_copy = false;                  // computes again what another group computes and stores
-  Link link = Link::none;                // for reports, with the buffer
+  int part = 0;            // which of the groups that were joined because they are alike it came with
+  Link link = Link::none;  // for reports, with the buffer
   target::BufferIndex through = target::kNoBuffer;
 };
 

@@ -28,6 +28,7 @@ class Reasons {
       case Link::none: return "the first of the group";
       case Link::reads: return fmt::format("reads {}, {}", name_of(writer(buffer)), travels(buffer));
       case Link::writes: return fmt::format("feeds {}, {}", name_of(reader(member)), travels(buffer));
+      case Link::alike: return "has the axes of the group";
       case Link::shares: return fmt::format("reads {} too", program_.buffers[buffer].name);
     }
     UNREACHABLE("link {}", static_cast<int>(member.link));

@@ -79,21 +79,21 @@ void stream_large(loop::Kernel& kernel) {
 
 }  // namespace
 
-loop::Program fuse_kernels(const loop::Program& before, const ColumnLimits& limits, const Accepts& accepts,
-                           const PieceLimits& piece_limits) {
+loop::Program fuse_kernels(const loop::Program& before, const FuseLimits& limits, const Accepts& accepts) {
   const std::optional<loop::Program> cut = cut_nests(before);
-  const std::optional<loop::Program> unrolled = unroll_pieces(cut ? *cut : before, piece_limits);
+  const std::optional<loop::Program> unrolled = unroll_pieces(cut ? *cut : before, limits.pieces);
   const loop::Program& nests = unrolled ? *unrolled : cut ? *cut : before;
-  const GroupedColumns grouped = split_columns(nests, limits);
+  GroupedColumns grouped = split_columns(nests, limits.columns);
   const loop::Program& program = grouped.split ? *grouped.split : nests;
-  const Grouping& grouping = grouped.grouping;
-  Traffic traffic = traffic_of(program);
+  Grouping& grouping = grouped.grouping;
+  const Traffic traffic = traffic_of(program);
+  const std::vector<bool> inside = members_only(program, traffic, grouping);
+  join_alike(program, traffic, grouping, inside, limits.alike);
   struct Placed {
     uint32_t position;
     std::variant<loop::Launch, target::ExternCall> step;
   };
   std::vector<Placed> placed;
-  std::vector<bool> inside = members_only(program, traffic, grouping);
   for (const Group& group : grouping.groups) {
     if (group.members.empty()) continue;
     FusedKernel fused = fuse(program, group, inside);

@@ -20,6 +20,7 @@ class Splitter {
            const Accepts& accepts)
       : program_(program), group_(group), members_only_(members_only), accepts_(accepts) {
     for (const Member& member : group.members) (member.is_copy ? copies_ : own_).push_back(&member);
+    std::ranges::stable_sort(own_, {}, &Member::part);
   }
 
   std::vector<loop::Launch> run() {
@@ -31,9 +32,21 @@ class Splitter {
   using Members = std::span<const Member* const>;
 
   void halve(Members members) {
-    const Members halves[] = {members.first(members.size() / 2), members.subspan(members.size() / 2)};
+    const size_t cut = seam(members);
+    const Members halves[] = {members.first(cut), members.subspan(cut)};
     for (Members half : halves)
       if (!half.empty()) place(half);
+  }
+
+  // Between groups that are only alike, if there are such.
+  static size_t seam(Members members) {
+    size_t best = members.size() / 2;
+    if (members.front()->part == members.back()->part) return best;
+    auto starts_part = [&](size_t i) { return members[i - 1]->part != members[i]->part; };
+    for (size_t away = 0;; ++away) {
+      if (best > away && starts_part(best - away)) return best - away;
+      if (best + away < members.size() && starts_part(best + away)) return best + away;
+    }
   }
 
   void place(Members members) {

@@ -92,10 +92,14 @@ void check_seed(uint64_t seed, bool dynamic) {
     const auto& kernel = std::get<loop::Launch>(step).kernel;
     REQUIRE_MESSAGE(loop::verify(kernel).empty(), loop::verify(kernel)[0], loop::to_text(kernel));
   }
-  // Column sums join rows wherever they can, in chunks of every size; values fall into pieces however short.
-  loop::Program fused = sched::fuse_kernels(
-      split, {.min_steps = 1, .chunk = 2 + static_cast<int64_t>(seed % 7), .min_chunk = 2, .min_elements = 1},
-      {}, {.min_block = 1});
+  // Values fall into pieces however short; column sums join rows wherever they can, in chunks of every size; what is alike is
+  // joined, but for one seed in three.
+  loop::Program fused = sched::fuse_kernels(split, {.pieces = {.min_block = 1},
+                                                    .columns = {.min_steps = 1,
+                                                                .chunk = 2 + static_cast<int64_t>(seed % 7),
+                                                                .min_chunk = 2,
+                                                                .min_elements = 1},
+                                                    .alike = {.max_elements = seed % 3 ? 4096 : 0}});
   for (const auto& step : fused.steps)
     if (const auto* launch = std::get_if<loop::Launch>(&step))
       REQUIRE_MESSAGE(loop::verify(launch->kernel).empty(), loop::verify(launch->kernel)[0],
