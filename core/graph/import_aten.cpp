@@ -124,12 +124,36 @@ std::string obstacle(const Builder& builder, const Call& call, const AtenRow* ro
   return {};
 }
 
+// Whether operands have both sizes in the dimension so many from the end, where they were broadcast: torch has
+// then checked that the sizes are equal, also where nothing proves it (a sum of sizes that data decide).
+bool torch_equates(Builder& builder, const Call& call, sym::Expr a, sym::Expr b, size_t from_end) {
+  if (different_size(builder.graph(), a, b)) return false;
+  bool has_a = false, has_b = false;
+  for (const Argument& argument : call.arguments) {
+    const auto* operand = std::get_if<ValueId>(&argument.value);
+    if (!operand || builder.type(*operand).rank() < from_end) continue;
+    sym::Expr size = builder.type(*operand).shape.end()[-static_cast<ptrdiff_t>(from_end)];
+    has_a |= same_size(builder.graph(), size, a);
+    has_b |= same_size(builder.graph(), size, b);
+  }
+  return has_a && has_b;
+}
+
+bool has_shape(Builder& builder, const Call& call, const TensorType& type, const TensorType& promised) {
+  if (type.rank() != promised.rank()) return false;
+  for (size_t i = 0; i < type.rank(); ++i)
+    if (!same_size(builder.graph(), type.shape[i], promised.shape[i]) &&
+        !torch_equates(builder, call, type.shape[i], promised.shape[i], type.rank() - i))
+      return false;
+  return true;
+}
+
 // What an importer made has the type that tracing promised, and a value that leaves the graph has eager's
 // strides. An operand handed through is a view when its strides are others.
-Result<ValueId> settle(Builder& builder, const TensorType& promised, ValueId value, ValueId first_new) {
+Result<ValueId> settle(Builder& builder, const Call& call, const TensorType& promised, ValueId value,
+                       ValueId first_new) {
   const TensorType& type = builder.type(value);
-  if (type.dtype != promised.dtype || type.rank() != promised.rank() ||
-      !same_shape(builder.graph(), type.shape, promised.shape))
+  if (type.dtype != promised.dtype || !has_shape(builder, call, type, promised))
     return Unsupported{fmt::format("the importer made {}{} of a promised {}{}", to_text(type.dtype),
                                    to_text(type.shape), to_text(promised.dtype), to_text(promised.shape))};
   if (type.strides == promised.strides && type.shape == promised.shape) return value;
@@ -185,7 +209,7 @@ Imported import_by(Builder& builder, const Call& call, const AtenRow& row) {
   CHECK(values->size() == call.results.size(), "{}: {} results of {}", call.op, values->size(),
         call.results.size());
   for (size_t i = 0; i < values->size(); ++i) {
-    Result<ValueId> settled = settle(builder, call.results[i], (*values)[i], first_new);
+    Result<ValueId> settled = settle(builder, call, call.results[i], (*values)[i], first_new);
     if (!settled) return Unsupported{settled.reason()};
     // A sum over no dimension is its operand, a flip reads it: all but views promise memory of their own.
     bool shares = memory_of(builder.graph(), *settled) < first_new;

@@ -29,3 +29,16 @@ def test_a_float_of_sizes_that_no_kernel_takes() -> None:
         return x.clamp(max=x.shape[0] / 7) + torch.full((), math.atan(x.shape[1] * 0.5))
 
     compare(function, torch.randn(13, 9), dynamic=True, calls=[(torch.randn(8, 17),)])
+
+
+def test_sums_of_sizes_that_torch_has_found_equal() -> None:
+    def function(x: torch.Tensor, sizes: list[int], y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        joined = torch.cat([part.sin() for part in x.split(sizes, 0)], 0)
+        return joined * y, y + joined, torch.where(y > 0, y, joined)
+
+    def call(*sizes: int) -> tuple[torch.Tensor, list[int], torch.Tensor]:
+        return torch.randn(48, 32), list(sizes), torch.randn(48, 1)
+
+    kerf.reset()
+    compare(function, *call(10, 20, 18), calls=[call(12, 17, 19), call(5, 30, 13), call(0, 40, 8)])
+    assert sum(len(c.externs) for c in kerf.compilations()) == 0
