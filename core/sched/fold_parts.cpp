@@ -75,7 +75,7 @@ std::optional<std::vector<Piece>> choose_parts(const Nest& nest, const sym::Fact
   int64_t kept = hinted_product(nest.kept, size_facts), folded = hinted_product(nest.reduced, size_facts);
   if (kept <= 0 || folded <= 0 || kept * folded < limits.min_elements) return std::nullopt;
   int64_t steps = steps_of(nest, kept);
-  if (steps >= limits.busy_steps) return std::nullopt;
+  if (steps >= limits.busy_steps || kept * folded / steps < limits.min_step_elements) return std::nullopt;
   int64_t wanted = std::max<int64_t>({limits.wanted_steps / steps, kept * folded / limits.part_elements, 1});
   sym::Context& context = *nest.kernel->context;
   std::vector<Piece> pieces, best;

@@ -31,9 +31,10 @@
 
 namespace kerf::sched {
 
-// When to split. Tests set other limits to reach small programs.
+// When to split. Of the target; these are the CPU's. Tests set other limits to reach small programs.
 struct SplitLimits {
   int64_t min_elements = tuning::split_fold_elements;
+  int64_t min_step_elements = 1;  // of each grid step that the fold has whole
   int64_t busy_steps = tuning::min_parallel_rows;
   int64_t wanted_steps = tuning::split_fold_steps;
   int64_t part_elements = tuning::split_fold_part;
