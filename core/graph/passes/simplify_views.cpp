@@ -1,9 +1,9 @@
 // Views of views become one, views and casts that change nothing vanish, operands are not expanded where the
 // operation broadcasts anyway, and copies go where nobody can tell.
 //
-// A copy (a cast to the same dtype, or the way back of a cast that lost nothing) is kept where eager promises memory
-// of its own: when an output reaches an input through it, or two outputs would share memory that a copy keeps apart.
-// All other values are ours to place.
+// A copy (a cast to the same dtype, the way back of a cast that lost nothing, a sum of single elements) is kept where
+// eager promises memory of its own: when an output reaches an input through it, or two outputs would share memory that a
+// copy keeps apart. All other values are ours to place.
 #include <algorithm>
 #include <optional>
 
@@ -19,8 +19,27 @@ using Dims = std::vector<int64_t>;
 
 const Node& producer(const Graph& graph, ValueId value) { return graph.nodes[graph.values[value].producer]; }
 
+// A sum begins with +0.0, so it is never -0.0, and neither is what is made of such by moving.
+bool is_never_negative_zero(const Graph& graph, ValueId value) {
+  const Node& node = producer(graph, value);
+  if (!is_floating(graph.type(value).dtype)) return true;
+  if (node.op == Op::reduce) return node.get<ops::ReduceOp>(Attr::op) == ops::ReduceOp::sum;
+  return (info(node.op).family == Family::view || node.op == Op::cat) &&
+         std::ranges::all_of(node.operands, [&](ValueId v) { return is_never_negative_zero(graph, v); });
+}
+
+bool sums_single_elements(const Graph& graph, const Node& node) {
+  if (node.op != Op::reduce || node.get<ops::ReduceOp>(Attr::op) != ops::ReduceOp::sum) return false;
+  const TensorType& type = graph.type(node.operands[0]);
+  return std::ranges::all_of(
+             node.get<Dims>(Attr::dims),
+             [&](int64_t dim) { return type.shape[static_cast<size_t>(dim)].is_constant(1); }) &&
+         is_never_negative_zero(graph, node.operands[0]);
+}
+
 bool is_copy(const Graph& graph, const Node& node) {
-  return node.op == Op::cast && graph.type(node.operands[0]).dtype == graph.type(node.results[0]).dtype;
+  return (node.op == Op::cast || sums_single_elements(graph, node)) &&
+         graph.type(node.operands[0]).dtype == graph.type(node.results[0]).dtype;
 }
 
 bool holds_all_of(DType wide, DType narrow) {
@@ -127,6 +146,7 @@ class Simplifier {
     builder().set_source(node.source);
     ValueId in = rewrite_.at(node.operands[0]);
     if (node.op == Op::cast) return cast(node, in);
+    if (node.op == Op::reduce) return sum(node, in);
     if (node.op == Op::permute) return permute(node, in);
     if (node.op == Op::reshape) return reshape(node, in);
     if (node.op == Op::expand) return expand(node, in);
@@ -148,6 +168,11 @@ class Simplifier {
     if (builder().type(origin).dtype != wanted || !holds_all_of(inner.get<DType>(Attr::dtype), wanted))
       return std::nullopt;
     return copies_.needed(node.results[0]) ? std::nullopt : std::optional(origin);
+  }
+
+  std::optional<ValueId> sum(const Node& node, ValueId in) {
+    if (!is_copy(graph_, node) || copies_.needed(node.results[0])) return std::nullopt;
+    return builder().reshape(in, graph_.type(node.results[0]).shape);
   }
 
   std::optional<ValueId> permute(const Node& node, ValueId in) {
