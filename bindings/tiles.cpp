@@ -72,15 +72,19 @@ void bind_tiles(nb::module_& module) {
   module.def(
       "run_reference",
       [](const std::string& loop_text, const std::vector<int64_t>& extents, const std::vector<int64_t>& sizes,
-         const std::vector<uintptr_t>& addresses) {
+         const std::vector<uintptr_t>& addresses, const std::vector<uintptr_t>& bounds) {
         std::vector<void*> buffers;
+        std::vector<double*> all_bounds;
         for (uintptr_t address : addresses) buffers.push_back(reinterpret_cast<void*>(address));
+        for (uintptr_t address : bounds) all_bounds.push_back(reinterpret_cast<double*>(address));
         nb::gil_scoped_release release;
-        run_reference(loop_text, extents, sizes, buffers);
+        run_reference(loop_text, extents, sizes, buffers, all_bounds);
       },
-      nb::arg("loop_text"), nb::arg("extents"), nb::arg("sizes"), nb::arg("addresses"),
+      nb::arg("loop_text"), nb::arg("extents"), nb::arg("sizes"), nb::arg("addresses"), nb::arg("bounds"),
       "Runs a part of a kernel in the interpreter, with other extents of its axes where not 0, on "
-      "buffers at these addresses.");
+      "buffers at these addresses. bounds: addresses of float64 buffers for how far a target's numbers may "
+      "lie "
+      "from these; 0 where they are exact.");
 }
 
 }  // namespace kerf::bindings

@@ -419,11 +419,12 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
 }
 
 void run_reference(const std::string& loop_text, const std::vector<int64_t>& extents,
-                   const std::vector<int64_t>& sizes, const std::vector<void*>& buffers) {
+                   const std::vector<int64_t>& sizes, const std::vector<void*>& buffers,
+                   const std::vector<double*>& bounds) {
   sym::Context context;
   loop::Kernel kernel = cut_kernel(loop::parse_kernel(loop_text, context), extents);
   target::KernelError error;
-  loop::interpret(kernel, sizes, buffers, error);
+  loop::interpret(kernel, sizes, buffers, error, std::nullopt, bounds);
   if (error.code != target::KernelError::kNone)
     throw UserError(fmt::format("kernel {} reports an error on this data", kernel.name));
 }

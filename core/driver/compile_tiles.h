@@ -88,8 +88,9 @@ TileCompilation compile_tiles(const graph::Graph& graph, const TileTarget& targe
                               target::Router router, KnownTilings& known);
 
 // Runs a kernel's text in the interpreter. `extents`: per axis (AxisRecord) another one, or 0. `buffers`: data of the kernel's
-// buffers that are not local, in order.
+// buffers that are not local, in order. `bounds`: loop::interpret's.
 void run_reference(const std::string& loop_text, const std::vector<int64_t>& extents,
-                   const std::vector<int64_t>& sizes, const std::vector<void*>& buffers);
+                   const std::vector<int64_t>& sizes, const std::vector<void*>& buffers,
+                   const std::vector<double*>& bounds);
 
 }  // namespace kerf::driver

@@ -51,18 +51,6 @@ int64_t tile_count(const codegen::triton::PartText& part, const codegen::triton:
   return count;
 }
 
-// What a sum may come to that is 0 in truth, over inputs of size 1: a rounding of each folded element, or 8 ulp of 1.
-double rounding(const TileKernel& kernel) {
-  int64_t most = 1;
-  for (const TilePart& part : kernel.parts) {
-    int64_t folded = 1;
-    for (const AxisRecord& axis : part.axes)
-      if (axis.folded) folded *= std::max<int64_t>(axis.cut, 1);
-    most = std::max(most, folded);
-  }
-  return std::max(1e-6, static_cast<double>(most) * 0x1p-24);
-}
-
 Json pairs(const Blocks& list) {
   Json json = Json::object();
   for (const auto& [name, value] : list) json[name] = value;
@@ -102,7 +90,6 @@ std::string dictionary(const codegen::triton::KernelText& text, const TileKernel
     json["grid"].push_back(Json::array({extent, block.empty() ? Json(1) : Json(block)}));
   if (target.cores) json["cores"] = target.cores;
   json["tolerance"] = tolerance(kernel);
-  json["rounding"] = rounding(kernel);
   std::string result = "KERNEL = {\n";
   for (const auto& [key, value] : json.items()) {
     if (key != "buffers") {

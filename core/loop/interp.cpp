@@ -1,10 +1,12 @@
 #include "loop/interp.h"
 
+#include <array>
 #include <cstring>
 #include <limits>
 #include <unordered_map>
 
 #include "loop/print.h"
+#include "loop/rounding.h"
 #include "loop/walk.h"
 #include "sym/eval.h"
 #include "sym/text.h"
@@ -17,6 +19,7 @@ namespace {
 struct Accumulator {
   Scalar value;
   int64_t index = std::numeric_limits<int64_t>::max();  // where the fold has one
+  FoldBound bound;
 };
 
 bool sums_in_f64(const Reduction& part, DType dtype) {
@@ -26,11 +29,16 @@ bool sums_in_f64(const Reduction& part, DType dtype) {
 class Interpreter {
  public:
   Interpreter(const Kernel& kernel, std::span<const int64_t> sizes, std::span<void* const> buffers,
-              target::KernelError& error)
-      : kernel_(kernel), error_(error), values_(kernel.values.size()), memory_(kernel.buffers.size()) {
+              target::KernelError& error, std::span<double* const> bounds)
+      : kernel_(kernel),
+        error_(error),
+        values_(kernel.values.size()),
+        memory_(kernel.buffers.size()),
+        has_bounds_(!bounds.empty()),
+        bounds_(kernel.values.size(), 0.0) {
     CHECK(sizes.size() == kernel.sizes.size(), "{} sizes for kernel {}", sizes.size(), kernel.name);
     for (size_t i = 0; i < sizes.size(); ++i) symbols_[kernel.sizes[i].symbol.node()->symbol] = sizes[i];
-    bind(buffers);
+    bind(buffers, bounds);
   }
 
   void run(std::optional<GridRange> grid) {
@@ -49,10 +57,12 @@ class Interpreter {
   struct Memory {
     char* data = nullptr;
     int64_t elements = 0;
-    std::vector<char> own;  // local buffers
+    std::vector<char> own;     // local buffers
+    double* bounds = nullptr;  // of its elements
+    std::vector<double> own_bounds;
   };
 
-  void bind(std::span<void* const> buffers) {
+  void bind(std::span<void* const> buffers, std::span<double* const> bounds) {
     size_t next = 0;
     for (BufferId id(0); id.index < kernel_.buffers.size(); ++id.index) {
       Memory& memory = memory_[id];
@@ -60,8 +70,11 @@ class Interpreter {
       if (kernel_.buffers[id].mode == BufferMode::local) {
         memory.own.resize(static_cast<size_t>(memory.elements * byte_size(kernel_.buffers[id].dtype)));
         memory.data = memory.own.data();
+        if (has_bounds_) memory.own_bounds.resize(static_cast<size_t>(memory.elements));
+        memory.bounds = memory.own_bounds.data();
       } else {
         CHECK(next < buffers.size(), "{} buffers for kernel {}", buffers.size(), kernel_.name);
+        if (has_bounds_) memory.bounds = bounds[next];
         memory.data = static_cast<char*>(buffers[next++]);
       }
     }
@@ -119,11 +132,22 @@ class Interpreter {
     const Scalar& value = values_[store.value];
     int64_t element = checked_index(store.buffer, store.index);
     char* data = memory_[store.buffer].data;
-    if (store.mode == StoreMode::assign) return store_scalar(data, element, value);
+    double* bounds = memory_[store.buffer].bounds;
+    if (store.mode == StoreMode::assign) {
+      if (bounds) bounds[element] = bounds_[store.value];
+      return store_scalar(data, element, value);
+    }
     DType wide = compute_dtype(value.dtype);
     Scalar before = convert(load_scalar(data, element, value.dtype), wide);
     Scalar sum = ops::combine(ops::ReduceOp::sum, before, convert(value, wide));
-    store_scalar(data, element, convert(sum, value.dtype));
+    Scalar rounded = convert(sum, value.dtype);
+    store_scalar(data, element, rounded);
+    if (!bounds) return;
+    double bound = bound_of(ops::ScalarOp::add, sum, std::array{before, convert(value, wide)},
+                            std::array{bounds[element], bounds_[store.value]});
+    bounds[element] = value.dtype == wide
+                          ? bound
+                          : bound_of(ops::ScalarOp::cast, rounded, std::array{sum}, std::array{bound});
   }
 
   void run(const Loop& loop) {
@@ -143,7 +167,8 @@ class Interpreter {
     std::vector<Accumulator> accumulators;
     for (const Reduction& part : reduce.parts) {
       DType dtype = kernel_.values[part.yields[0]].dtype;
-      accumulators.push_back({ops::identity(part.op, sums_in_f64(part, dtype) ? DType::f64 : dtype)});
+      accumulators.push_back({ops::identity(part.op, sums_in_f64(part, dtype) ? DType::f64 : dtype),
+                              std::numeric_limits<int64_t>::max(), FoldBound(part.op)});
     }
     fold(reduce, 0, accumulators);
     for (size_t i = 0; i < reduce.parts.size(); ++i) {
@@ -153,6 +178,7 @@ class Interpreter {
       values_[part.result] = ops::info(part.op).index_result ? Scalar::of_int(DType::i64, total.index)
                              : sums_in_f64(part, dtype)      ? Scalar::of(dtype, total.value.f)
                                                              : total.value;
+      if (has_bounds_ && !ops::info(part.op).index_result) bounds_[part.result] = total.bound.bound(dtype);
     }
   }
 
@@ -172,14 +198,17 @@ class Interpreter {
 
   void step(const Reduction& part, Accumulator& total) {
     const Scalar& value = values_[part.yields[0]];
+    Scalar before = total.value;
     if (sums_in_f64(part, value.dtype)) {
       total.value.f += value.f;
     } else if (!ops::info(part.op).has_index()) {
       total.value = ops::combine(part.op, total.value, value);
     } else if (int64_t index = values_[part.yields[1]].i;
                ops::replaces(part.op, value, index, total.value, total.index)) {
-      total = {value, index};
+      total.value = value;
+      total.index = index;
     }
+    if (has_bounds_) total.bound.step(before, value, total.value, bounds_[part.yields[0]]);
   }
 
   // --- values
@@ -189,16 +218,34 @@ class Interpreter {
     switch (value.kind) {
       case ValueKind::constant: return value.literal;
       case ValueKind::index: return Scalar::of_int(DType::i64, evaluate(value.index));
-      case ValueKind::load: return load(value);
+      case ValueKind::load: return load(id, value);
       case ValueKind::apply: return apply(id, value);
       case ValueKind::reduced: break;
     }
     UNREACHABLE("%{} of kernel {} is defined by a reduce", id.index, kernel_.name);
   }
 
-  Scalar load(const Value& value) const {
-    if (!value.operands.empty() && !values_[value.operands[0]].i) return values_[value.operands[1]];
-    return load_scalar(memory_[value.buffer].data, checked_index(value.buffer, value.index), value.dtype);
+  Scalar load(ValueId id, const Value& value) {
+    if (!value.operands.empty() && !values_[value.operands[0]].i) {
+      bounds_[id] = bounds_[value.operands[1]];
+      return values_[value.operands[1]];
+    }
+    const Memory& memory = memory_[value.buffer];
+    int64_t element = checked_index(value.buffer, value.index);
+    if (has_bounds_)
+      bounds_[id] = is_uncertain(value.index) ? kUnknown : memory.bounds ? memory.bounds[element] : 0;
+    return load_scalar(memory.data, element, value.dtype);
+  }
+
+  // Other roundings may lead to another address.
+  bool is_uncertain(sym::Expr index) const {
+    bool result = false;
+    sym::evaluate(index, [&](const sym::Symbol& symbol) {
+      if (symbol.kind != sym::SymbolKind::value) return symbols_.at(&symbol);
+      result |= bounds_[ValueId(symbol.value)] != 0;
+      return values_[ValueId(symbol.value)].i;
+    });
+    return result;
   }
 
   int64_t checked_index(BufferId buffer, sym::Expr index) const {
@@ -214,7 +261,13 @@ class Interpreter {
     std::vector<Scalar> operands;
     for (ValueId operand : value.operands) operands.push_back(values_[operand]);
     if (ops::fails(value.op, value.dtype, operands)) report(id, value, operands);
-    return ops::evaluate(value.op, value.dtype, operands);
+    Scalar result = ops::evaluate(value.op, value.dtype, operands);
+    if (has_bounds_) {
+      std::vector<double> bounds;
+      for (ValueId operand : value.operands) bounds.push_back(bounds_[operand]);
+      bounds_[id] = bound_of(value.op, result, operands, bounds);
+    }
+    return result;
   }
 
   void report(ValueId id, const Value& value, const std::vector<Scalar>& operands) {
@@ -231,14 +284,18 @@ class Interpreter {
   std::unordered_map<const sym::Symbol*, int64_t> symbols_;  // sizes, and axes once set
   IdVector<ValueId, Scalar> values_;
   IdVector<BufferId, Memory> memory_;
+  bool has_bounds_;
+  IdVector<ValueId, double> bounds_;
   const Stmt* current_ = nullptr;  // for messages
 };
 
 }  // namespace
 
 void interpret(const Kernel& kernel, std::span<const int64_t> sizes, std::span<void* const> buffers,
-               target::KernelError& error, std::optional<GridRange> grid) {
-  Interpreter(kernel, sizes, buffers, error).run(grid);
+               target::KernelError& error, std::optional<GridRange> grid, std::span<double* const> bounds) {
+  CHECK(bounds.empty() || bounds.size() == buffers.size(), "{} bounds for {} buffers", bounds.size(),
+        buffers.size());
+  Interpreter(kernel, sizes, buffers, error, bounds).run(grid);
 }
 
 }  // namespace kerf::loop

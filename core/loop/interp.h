@@ -23,8 +23,10 @@ struct GridRange {
 };
 
 // sizes: values of Kernel::sizes in order. buffers: data of the buffers that are not local, in order; each
-// holds at least element_count elements. grid: all of it when absent.
+// holds at least element_count elements. grid: all of it when absent. bounds: empty, or per buffer null (exact) or
+// an element each: how far a target's number may lie from this one (rounding.h); read and written as the data are.
 void interpret(const Kernel& kernel, std::span<const int64_t> sizes, std::span<void* const> buffers,
-               target::KernelError& error, std::optional<GridRange> grid = std::nullopt);
+               target::KernelError& error, std::optional<GridRange> grid = std::nullopt,
+               std::span<double* const> bounds = {});
 
 }  // namespace kerf::loop

@@ -162,4 +162,30 @@ std::optional<std::string> difference(const loop::Kernel& kernel, const KernelDa
   return std::nullopt;
 }
 
+std::optional<std::string> beyond_bounds(const loop::Kernel& kernel, KernelData data,
+                                         const KernelData& actual) {
+  std::vector<std::vector<double>> bounds;
+  std::vector<double*> pointers;
+  for (const loop::Buffer& buffer : kernel.buffers) {
+    if (buffer.mode == loop::BufferMode::local) continue;
+    bounds.emplace_back(static_cast<size_t>(elements_of(data, bounds.size(), buffer.dtype)), 0.0);
+    pointers.push_back(bounds.back().data());
+  }
+  loop::interpret(kernel, data.sizes, data.pointers(), data.error, std::nullopt, pointers);
+  size_t index = 0;
+  for (const loop::Buffer& buffer : kernel.buffers) {
+    if (buffer.mode == loop::BufferMode::local) continue;
+    for (size_t i = 0; is_floating(buffer.dtype) && i < bounds[index].size(); ++i) {
+      Scalar expected = load_scalar(data.buffers[index].data(), static_cast<int64_t>(i), buffer.dtype);
+      Scalar found = load_scalar(actual.buffers[index].data(), static_cast<int64_t>(i), buffer.dtype);
+      if (!std::isfinite(expected.f) || !std::isfinite(found.f)) continue;
+      if (!(std::abs(expected.f - found.f) <= bounds[index][i]))
+        return fmt::format("{}[{}] is {} and not {} with a bound of {}", buffer.name, i, loop::to_text(found),
+                           loop::to_text(expected), bounds[index][i]);
+    }
+    ++index;
+  }
+  return std::nullopt;
+}
+
 }  // namespace kerf::testing

@@ -44,4 +44,9 @@ bool agree(const Scalar& a, const Scalar& b, double ulps);
 std::optional<std::string> difference(const loop::Kernel& kernel, const KernelData& a, const KernelData& b,
                                       double ulps = 0);
 
+// Which finite float of `actual`, what became of `data` elsewhere, lies further from the interpreter's than its bound
+// (loop/rounding.h).
+std::optional<std::string> beyond_bounds(const loop::Kernel& kernel, KernelData data,
+                                         const KernelData& actual);
+
 }  // namespace kerf::testing

@@ -389,6 +389,12 @@ def test_comparison(got, want, tolerance, error, bad):
     assert np.flatnonzero(off).tolist() == bad
 
 
+def test_each_element_has_its_own_bound():
+    """Besides the tolerance: of a kernel that rounds much, and no other's."""
+    got, want, bound = np.array([1.0, 3e-7, 3e-7]), np.array([1.0, 0.0, 0.0]), np.array([0.0, 1e-6, 1e-7])
+    assert np.flatnonzero(cut_run.compare(got, want, 1e-8, bound)[1]).tolist() == [2]
+
+
 def test_integers_and_bools_are_equal_or_not():
     assert cut_run.compare(np.array([10**9, 2]), np.array([10**9 + 1, 2]), 1e-3)[1].tolist() == [True, False]
     assert cut_run.compare(np.array([True, False]), np.array([True, True]), 1e-3)[1].tolist() == [False, True]

@@ -223,7 +223,7 @@ def test_whole_numbers_are_right_or_wrong(tmp_path, dtype, off, right):
     numpy.savez(tmp_path / "k.npz", y_at=numpy.arange(2), y=numpy.array([3, 1_000_000]))
     info = {"name": "k", "target": "cpu", "grid": [[2, 1]], "cut": {}, "blocks": [{}], "sizes": {}}
     info |= {"buffers": [{"name": "y", "dtype": dtype, "cut_elements": 2, "mode": "out"}]}
-    info |= {"tolerance": 1e-5, "rounding": 1e-6}
+    info |= {"tolerance": 1e-5}
     kernel = _Writes([3, 1_000_000 + off])
     if right:
         kernel_main.check(kernel, info, tmp_path / "k.npz")
@@ -237,7 +237,7 @@ def test_a_kernel_that_writes_more_than_it_should_is_seen(tmp_path):
     numpy.savez(tmp_path / "k.npz", y_at=numpy.array([1]), y=numpy.array([4.0]))
     info = {"name": "k", "target": "cpu", "grid": [[2, 1]], "cut": {}, "blocks": [{}], "sizes": {}}
     info |= {"buffers": [{"name": "y", "dtype": "f32", "cut_elements": 2, "mode": "out"}]}
-    info |= {"tolerance": 1e-5, "rounding": 1e-6}
+    info |= {"tolerance": 1e-5}
     with pytest.raises(AssertionError, match="k: something is written to y outside its domain"):
         kernel_main.check(_Writes([3.0, 4.0]), info, tmp_path / "k.npz")
 
@@ -257,10 +257,9 @@ def test_difference_judges():
     assert kernel_main.difference(one, two, 1e-6, 0) == (0.0, True)
     assert not kernel_main.difference(numpy.array([1.0, 2.0]), numpy.array([1.0, 2.1]), 1e-3, 1e-6)[1]
     assert not kernel_main.difference(numpy.array([numpy.nan]), numpy.array([1.0]), 1e-3, 1e-6)[1]
-    assert kernel_main.difference(numpy.array([3e-7]), numpy.array([1e-8]), 1e-6, 1e-6)[
-        1
-    ]  # rounding of what is 0
-    assert not kernel_main.difference(numpy.array([3e-6]), numpy.array([1e-8]), 1e-6, 1e-6)[1]
+    off, bounds = numpy.array([1.0, 3e-7, 3e-7]), numpy.array([0.0, 1e-6, 1e-7])  # of what is 0 in truth
+    assert kernel_main.difference(off[:2], numpy.array([1.0, 1e-8]), 1e-8, bounds[:2])[1]
+    assert not kernel_main.difference(off, numpy.array([1.0, 1e-8, 1e-8]), 1e-8, bounds)[1]
 
 
 def test_command_line(tmp_path):

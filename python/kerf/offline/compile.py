@@ -344,7 +344,10 @@ def _line(source: str) -> str:
 
 
 def _save_expected(kernel: Kernel, path: Path) -> None:
-    """Per output, the positions that the kernel writes at cut extents and the interpreter's values there."""
+    """Per output, the positions that the kernel writes at cut extents, and the interpreter's values there.
+
+    And bounds of floats: how far another order of summation and other rounding may lead.
+    """
     import numpy
 
     from kerf.offline import kernel_main  # needs numpy, which torch may lack
@@ -354,12 +357,14 @@ def _save_expected(kernel: Kernel, path: Path) -> None:
     for fill in (0x5A, 0xA5):
         buffers = [kernel_main.make_buffer(i, b, fill) for i, b in enumerate(info["buffers"])]
         inputs = [b.clone() for b in buffers]
+        bounds = [torch.zeros(b.numel(), dtype=torch.float64) for b in buffers]
         for part in kernel.core.parts:
             _core.run_reference(
                 part.loop_text,
                 [axis.cut for axis in part.axes],
                 list(info["sizes"].values()),
                 [b.data_ptr() for b in buffers],
+                [b.data_ptr() for b in bounds],
             )
         runs.append((buffers, inputs))
     arrays = {}
@@ -374,6 +379,8 @@ def _save_expected(kernel: Kernel, path: Path) -> None:
         value = first[at]
         arrays[buffer["name"] + "_at"] = at.numpy()
         arrays[buffer["name"]] = (value.double() if value.is_floating_point() else value).numpy()
+        if value.is_floating_point():
+            arrays[buffer["name"] + "_bound"] = bounds[i][at].numpy()
     numpy.savez_compressed(path, **arrays)
 
 

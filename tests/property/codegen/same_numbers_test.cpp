@@ -87,3 +87,17 @@ TEST_CASE("optimised code rounds as unoptimised code does") {
     REQUIRE_EQ(testing::difference(kernel, plain, optimised).value_or(""), "");
   }
 }
+
+// Compiled code sums in another order and has functions of its own.
+TEST_CASE("compiled random kernels stay within the bounds of rounding") {
+  testing::RandomKernelOptions options;
+  options.failures = false;
+  for (uint64_t seed = 0; seed < seeds(60); ++seed) {
+    sym::Context context;
+    loop::Kernel kernel = with_lanes(testing::random_kernel(context, seed, options), 16);
+    CAPTURE(seed);
+    CAPTURE(to_text(kernel));
+    testing::KernelData data = testing::random_data(kernel, seed, Fill::exact);
+    REQUIRE_EQ(testing::beyond_bounds(kernel, data, testing::compiled(kernel, data)).value_or(""), "");
+  }
+}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from buffers import FLOATS, Buffer, numbers
+from buffers import Buffer, numbers
 
 _MOST_BYTES = 4 << 30
 
@@ -15,7 +15,7 @@ class CutRun:
         self.constants = kernel["cut"] | kernel["blocks"][0]
         self.sizes: list[int] = list(kernel["sizes"].values())
         self.programs = _programs(kernel, self.constants)
-        self._tolerance, self._rounding = kernel["tolerance"], kernel.get("rounding", 0.0)
+        self._tolerance = kernel["tolerance"]
         if not Path(values_path).exists():
             raise FileNotFoundError(f"{values_path}, the expected values, does not exist")
         self._expected = np.load(values_path)
@@ -48,7 +48,7 @@ class CutRun:
                 f"the first at {stray[0]}"
             )
         got = numbers(buffer.data[at], buffer.dtype)
-        error, bad = compare(got, want, self._tolerance if buffer.dtype in FLOATS else 0, self._rounding)
+        error, bad = compare(got, want, self._tolerance, self._expected.get(f"{buffer.name}_bound", 0.0))
         if not bad.any():
             return error, ""
         first = int(np.flatnonzero(bad)[0])
@@ -59,11 +59,11 @@ class CutRun:
 
 
 def compare(
-    got: np.ndarray, want: np.ndarray, tolerance: float, rounding: float = 0.0
+    got: np.ndarray, want: np.ndarray, tolerance: float, bound: np.ndarray | float = 0.0
 ) -> tuple[float, np.ndarray]:
     """The largest error in units of the largest finite expected value, and which elements are off.
 
-    `rounding` is what sums that are 0 in truth may come to.
+    An element may be off by the tolerance, in such units, or by its bound: how far its own rounding may lead.
     """
     if want.dtype.kind != "f":
         return 0.0, got != want
@@ -72,7 +72,7 @@ def compare(
     equal = (got == want) | (np.isnan(got) & np.isnan(want))
     with np.errstate(invalid="ignore"):
         distance = np.where(equal, 0.0, np.abs(got - want))
-    bad = ~equal & ~(finite & (distance <= max(tolerance * scale, rounding)))
+    bad = ~equal & ~(finite & (distance <= np.maximum(tolerance * scale, bound)))
     largest = float(np.max(np.nan_to_num(distance, nan=math.inf, posinf=math.inf), initial=0.0))
     return (largest / scale if scale else largest), bad
 
