@@ -117,6 +117,8 @@ std::string obstacle(const Builder& builder, const Call& call, const AtenRow* ro
   for (const Argument& argument : call.arguments)
     if (is_opaque(builder, argument))
       return fmt::format("{} takes a dtype that Kerf does not compute with", call.op);
+  if (row->fields.refused && row->fields.refused & bit_of(call.results[0].dtype))
+    return fmt::format("{}: torch has no kernel for {}", call.op, to_text(call.results[0].dtype));
   for (size_t i = 0; i < call.arguments.size(); ++i)
     if (row->fields.converted >> i & 1 && !fits(call.arguments[i], call.results[0].dtype))
       return fmt::format("{}: a number that {} cannot hold, which torch refuses", call.op,

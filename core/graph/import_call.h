@@ -16,6 +16,11 @@ namespace kerf::graph {
 
 using Imported = Result<std::vector<ValueId>>;
 
+constexpr unsigned bit_of(DType dtype) { return 1U << static_cast<unsigned>(dtype); }
+constexpr unsigned kBool = bit_of(DType::b1);
+constexpr unsigned kIntegers = bit_of(DType::u8) | bit_of(DType::i8) | bit_of(DType::i16) | bit_of(DType::i32) |
+                               bit_of(DType::i64);
+
 // What a row says besides its importer.
 struct RowFields {
   ops::ScalarOp scalar = ops::ScalarOp::add;
@@ -24,6 +29,7 @@ struct RowFields {
   double number = 0;
   int flag = 0;
   unsigned converted = 0;  // bit i: argument i, a number, must fit into the result's dtype
+  unsigned refused = 0;    // bit_of(dtype): eager has no kernel for results of that dtype
 };
 
 struct ImportCall {

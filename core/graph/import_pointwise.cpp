@@ -115,9 +115,9 @@ Imported import_add(const ImportCall& call) {
   if (subtract && (is_bool(call, 0) || is_bool(call, 1))) return no_such(ScalarOp::sub, DType::b1);
   Term a = call.operand(0, call.result().dtype).computing();
   Term b = call.operand(1, call.result().dtype).computing();
-  if (dtype == DType::b1) return one(either(a, b));
   if (call.is_symbolic(2)) return decline("a symbolic alpha");
   double alpha = call.is_none(2) ? 1 : call.number(2);
+  if (dtype == DType::b1) return one(either(a, alpha != 0 ? b : both(b, call.term(call.builder.constant(Scalar::of_int(DType::b1, 0))))));
   if (alpha == 1) return rounded(call, subtract ? a - b : a + b);
   Scalar factor = scalar_of(call.argument(2), dtype);
   Term scale = call.term(call.builder.constant(factor));
@@ -178,11 +178,18 @@ Imported import_assign(const ImportCall& call) {
   return one(call.builder.assign(self, call.builder.expand(source.in(self.dtype()), self.type().shape)));
 }
 
+// Traced as integers, but eager has no such kernel.
+bool is_power_of_bools(const ImportCall& call) { return is_bool(call, 0) && is_bool(call, 1); }
+
+Imported import_pow(const ImportCall& call) {
+  return is_power_of_bools(call) ? no_such(ScalarOp::pow, DType::b1) : import_rounded_binary(call);
+}
+
 // pow with the shortcuts of eager's kernels, whose limit cases differ from pow's: sqrt(-inf) is NaN.
 Imported import_pow_scalar(const ImportCall& call) {
   DType dtype = compute_dtype(call.result().dtype);
   Term x = call.tensor(0).in(dtype);
-  if (dtype == DType::b1) return no_such(ScalarOp::pow, dtype);
+  if (is_power_of_bools(call)) return no_such(ScalarOp::pow, DType::b1);
   if (call.is_symbolic(1))
     return rounded(call, apply(ScalarOp::pow, x, call.operand(1, call.result().dtype).computing()));
   double exponent = call.number(1);
@@ -203,6 +210,7 @@ Imported import_pow_scalar(const ImportCall& call) {
 
 // A number to the power of a tensor.
 Imported import_scalar_pow(const ImportCall& call) {
+  if (is_power_of_bools(call)) return no_such(ScalarOp::pow, DType::b1);
   if (!call.is_symbolic(0) && call.number(0) == 1)
     return one(call.builder.full(call.result().shape, Scalar::of(call.result().dtype, 1)));
   return import_binary(call);

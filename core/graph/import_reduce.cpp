@@ -46,6 +46,12 @@ bool may_be_empty(const ImportCall& call, const Term& x, const Dims& dims) {
   });
 }
 
+// What a fold of bools comes to.
+ReduceOp in_bool(ReduceOp op) {
+  if (op == ReduceOp::sum) return ReduceOp::any;
+  return op == ReduceOp::prod ? ReduceOp::all : op;
+}
+
 // Sum of squares around the mean in two passes, over max(count - correction, 0).
 struct Moments {
   Term mean;
@@ -86,9 +92,10 @@ Imported import_reduce(const ImportCall& call) {
   if (call.row.flag == 0 && (call.row.reduce == ReduceOp::max || call.row.reduce == ReduceOp::min) &&
       may_be_empty(call, x, dims))
     return decline("of possibly no elements, which torch refuses");
-  bool boolean = ops::info(call.row.reduce).boolean;
-  DType dtype = boolean ? DType::b1 : call.result().dtype;
-  Term y = reduced(call.row.reduce, x.in(dtype).computing(), dims, keepdim);
+  ReduceOp op = call.row.reduce;
+  if (call.result().dtype == DType::b1) op = in_bool(op);
+  DType dtype = ops::info(op).boolean ? DType::b1 : call.result().dtype;
+  Term y = reduced(op, x.in(dtype).computing(), dims, keepdim);
   // any and all of u8 are u8.
   return rounded(call, y);
 }

@@ -64,3 +64,18 @@ def test_quantised_tensors_run_as_torch_runs_them() -> None:
     compare(
         lambda x: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8).dequantize() + 1, torch.randn(4)
     )
+
+
+@pytest.mark.parametrize("dim", [None, 1])
+def test_sums_and_products_in_bool(dim: int | None) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        dims = () if dim is None else (dim,)
+        return x.sum(*dims, dtype=torch.bool), x.prod(*dims, dtype=torch.bool)
+
+    x = torch.tensor([[0.0, 0.5], [0.0, -0.0], [3.0, float("nan")]])
+    compare(function, x, calls=[(torch.zeros(2, 2, dtype=torch.int64),), (torch.zeros(2, 0),)])
+
+
+def test_no_share_of_a_bool() -> None:
+    x, y = torch.tensor([True, False, False]), torch.tensor([[True], [False]])
+    compare(lambda x, y: (torch.add(x, y, alpha=False), torch.add(x, y, alpha=True)), x, y)

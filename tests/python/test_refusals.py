@@ -38,6 +38,25 @@ REFUSED: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     ),
 }
 
+WHOLE, BYTES = torch.arange(12).reshape(1, 3, 4), torch.ones(2, 3, dtype=torch.uint8)
+HALF = torch.ones(1, 1, 4, 4, 4, dtype=torch.float16)
+# Torch traces these and has no kernel for them.
+NO_KERNEL: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
+    "rounding of bool": (lambda x: (x | x).ceil(), (MASK,)),
+    "shifts of bool": (lambda x: x << x, (MASK,)),
+    "powers of bool": (lambda x: torch.pow(x[0], x[1]), (MASK,)),
+    "clamp of bool": (lambda x: x.clamp(x, x), (MASK,)),
+    "clamp of bool to a number": (lambda x: x.clamp(max=True), (MASK,)),
+    "threshold of bool": (lambda x: F.threshold(x, 0, 1), (MASK,)),
+    "reflection of bool": (lambda x: F.pad(x, (1, 1), mode="reflect"), (MASK[None],)),
+    "lerp of integers": (lambda x: torch.lerp(x, x + 4, 0.5), (WHOLE,)),
+    "windows of integers": (lambda x: F.unfold(x[None], 2), (WHOLE,)),
+    "huber_loss of integers": (lambda x: F.huber_loss(x, x + 1), (BYTES,)),
+    "nll_loss of integers": (lambda x, i: F.nll_loss(x, i, reduction="none"), (BYTES, torch.tensor([0, 2]))),
+    "avg_pool3d of halves": (lambda x: F.avg_pool3d(x, 2), (HALF,)),
+}
+REFUSED |= NO_KERNEL
+
 
 def _raises(function: Callable[..., object], *inputs: torch.Tensor) -> bool:
     try:
