@@ -18,8 +18,8 @@ using Imported = Result<std::vector<ValueId>>;
 
 constexpr unsigned bit_of(DType dtype) { return 1U << static_cast<unsigned>(dtype); }
 constexpr unsigned kBool = bit_of(DType::b1);
-constexpr unsigned kIntegers = bit_of(DType::u8) | bit_of(DType::i8) | bit_of(DType::i16) | bit_of(DType::i32) |
-                               bit_of(DType::i64);
+constexpr unsigned kIntegers =
+    bit_of(DType::u8) | bit_of(DType::i8) | bit_of(DType::i16) | bit_of(DType::i32) | bit_of(DType::i64);
 
 // What a row says besides its importer.
 struct RowFields {
