@@ -101,6 +101,17 @@ def test_special_values(dtype: torch.dtype) -> None:
         assert not sum(faults, [])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_zeros_keep_their_sign_beside_other_comparisons(dtype: torch.dtype) -> None:
+    """LLVM made one comparison of both and lost the sign, where x is widened."""
+    x = torch.tensor([0.0, -0.0, 1.0, -1.0], dtype=dtype).repeat(16)
+    compiled = torch.compile(
+        lambda x: (x.relu(), x.log(), x.double().relu(), x.double().log()), backend="kerf"
+    )
+    relu, _, wide, _ = compiled(x)
+    assert not _faults("relu", x, relu) + _faults("relu", x.double(), wide)
+
+
 @pytest.mark.parametrize("values", [[math.inf], [-math.inf], [math.nan], [math.inf, -math.inf]], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 def test_mean_and_variance_with_infinities(dtype: torch.dtype, values: list[float]) -> None:
