@@ -174,7 +174,7 @@ void check_unused(const Trace& trace, Violations& violations) {
     if (marks[i] && value.operation == "arange") used[value.dims[0].axis.index] = true;
     if (!marks[i] && value.operation == "load")
       violations.push_back(
-          {value.line, "unused", "nothing that is stored depends on this load: leave it out"});
+          {value.line, "unused", "nothing that is stored or asserted depends on this load: leave it out"});
   }
   for (size_t i = 0; i < used.size(); ++i)
     if (!used[i])

@@ -33,6 +33,7 @@ enum class CallForm : uint8_t {
   split,
   join,
   hint,
+  assertion,
   nothing,
   atomic,
 };

@@ -29,7 +29,7 @@ struct Value {
   int line = 0;
   std::vector<ValueId> operands;
   DType dtype = DType::i32;
-  bool is_nothing = false;   // a statement's: store, atomics
+  bool is_nothing = false;   // a statement's: store, atomics, assertions
   bool is_constant = false;  // a number of the text
   double number = 0;         // that, if it is a float
   bool is_pointer = false;   // then dtype is that of the elements

@@ -90,6 +90,13 @@ Object Tracer::call(const std::string& name, const Arguments& arguments, int lin
       if (result.is_value()) trace_.values[result.value].is_pointer = false;
       return result;
     }
+    case CallForm::assertion: {
+      if (!arguments.items[0].is_value()) return {Object::Kind::none};
+      Value value = derived(function_name, line, {arguments.items[0].value});
+      value.is_nothing = true;
+      add(std::move(value));
+      return {Object::Kind::none};
+    }
     case CallForm::nothing: return {Object::Kind::none};
   }
   UNREACHABLE("form of call");
