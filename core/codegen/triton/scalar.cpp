@@ -58,9 +58,19 @@ void need_library(Emission& e, std::string_view form) {
   if (form.find("libdevice.") != std::string_view::npos) e.uses_libdevice = true;
 }
 
+// Of bools, whose extrema Triton-Ascend has no functions for.
+ScalarOp without_bool_extrema(const loop::Value& value) {
+  if (value.dtype != DType::b1) return value.op;
+  if (value.op == ScalarOp::minimum || value.op == ScalarOp::fmin) return ScalarOp::and_;
+  if (value.op == ScalarOp::maximum || value.op == ScalarOp::fmax) return ScalarOp::or_;
+  return value.op;
+}
+
 }  // namespace
 
-Tile emit_apply(Emission& e, const loop::Value& value) {
+Tile emit_apply(Emission& e, const loop::Value& applied) {
+  loop::Value value = applied;
+  value.op = without_bool_extrema(applied);
   std::vector<Tile> x;
   Dims dims = 0;
   for (loop::ValueId operand : value.operands) {
