@@ -86,10 +86,12 @@ class TileCompiler {
 
   Result<TileKernel> compile(const loop::Launch& launch, KernelRecord record) {
     const std::optional<Tiling>& found = tiling(launch.kernel, launch.outer_is_parallel);
-    if (!found) return Unsupported{choose(launch.kernel, launch.outer_is_parallel).reason()};  // by its names
     auto made = chosen_.find(exact_key(launch.kernel, launch.outer_is_parallel));
-    Chosen chosen =
-        made != chosen_.end() ? made->second : as(launch.kernel, *found, launch.outer_is_parallel);
+    bool is_made = made != chosen_.end();
+    if (!found)
+      return Unsupported{is_made ? made->second.reason()
+                                 : choose(launch.kernel, launch.outer_is_parallel).reason()};
+    Chosen chosen = is_made ? *made->second : as(launch.kernel, *found, launch.outer_is_parallel);
     TileKernel result = std::move(chosen.kernel);
     result.record = std::move(record);
     result.text = file(result, chosen.text, launch.kernel);
@@ -105,9 +107,8 @@ class TileCompiler {
     auto [known, is_new] = known_.try_emplace(std::move(key));
     if (!is_new) return known->second;
     Result<Chosen> chosen = choose(kernel, outer_is_parallel);
-    if (!chosen) return known->second;
-    known->second = (*chosen).tiling;
-    chosen_.emplace(exact_key(kernel, outer_is_parallel), std::move(*chosen));
+    if (chosen) known->second = (*chosen).tiling;
+    chosen_.emplace(exact_key(kernel, outer_is_parallel), std::move(chosen));
     return known->second;
   }
 
@@ -372,7 +373,7 @@ class TileCompiler {
   const TileTarget& target_;
   const SizeHints& hints_;
   KnownTilings& known_;
-  std::unordered_map<std::string, Chosen> chosen_;
+  std::unordered_map<std::string, Result<Chosen>> chosen_;  // by text with names, which reasons have too
 };
 
 // Nothing is to be done: a grid of no programs is an error there.
