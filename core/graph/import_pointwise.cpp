@@ -117,9 +117,10 @@ Imported import_add(const ImportCall& call) {
   Term b = call.operand(1, call.result().dtype).computing();
   if (call.is_symbolic(2)) return decline("a symbolic alpha");
   double alpha = call.is_none(2) ? 1 : call.number(2);
-  if (dtype == DType::b1)
-    return one(
-        either(a, alpha != 0 ? b : both(b, call.term(call.builder.constant(Scalar::of_int(DType::b1, 0))))));
+  if (dtype == DType::b1) {
+    if (alpha == 0) b = both(b, call.term(call.builder.constant(Scalar::of_int(DType::b1, 0))));
+    return one(either(a, b));
+  }
   if (alpha == 1) return rounded(call, subtract ? a - b : a + b);
   Scalar factor = scalar_of(call.argument(2), dtype);
   Term scale = call.term(call.builder.constant(factor));
