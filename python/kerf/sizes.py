@@ -19,6 +19,7 @@ from torch.utils._sympy.functions import (
     PowByNatural,
     PythonMod,
     ToFloat,
+    TruncToInt,
 )
 
 from kerf import _core
@@ -145,13 +146,15 @@ class SizeTable:
                 exp.is_Integer and 0 < exp <= 8
             ):
                 return f"({' * '.join([self._print(base)] * int(exp))})"
-            case FloorDiv() | CleanDiv():
-                return self._binary("//", expr)
-            case Mod() | PythonMod() | sympy.Mod():
-                return self._binary("%", expr)
+            case FloorDiv(args=(a, b)) | CleanDiv(args=(a, b)):
+                return f"({self._print(a)} // {self._print(b)})"
+            case Mod(args=(a, b)) | PythonMod(args=(a, b)) | sympy.Mod(args=(a, b)):
+                return f"({self._print(a)} % {self._print(b)})"
             case CeilDiv(args=(a, b)):
                 return f"(({self._print(a)} + {self._print(b)} - 1) // {self._print(b)})"
             case FloorToInt(args=(quotient,)) if parts := _quotient(quotient):
+                return f"({self._print(parts[0])} // {self._print(parts[1])})"
+            case TruncToInt(args=(x,)) if (parts := _quotient(x)) and parts[0].is_nonnegative:
                 return f"({self._print(parts[0])} // {self._print(parts[1])})"
             case CeilToInt(args=(quotient,)) if parts := _quotient(quotient):
                 return f"(0 - (0 - {self._print(parts[0])}) // {self._print(parts[1])})"
@@ -165,12 +168,13 @@ class SizeTable:
             text = f"{nested}({self._print(argument)}, {text})"
         return text
 
-    def _binary(self, symbol: str, expr: sympy.Expr) -> str:
-        return f"({self._print(expr.args[0])} {symbol} {self._print(expr.args[1])})"
-
 
 def _quotient(expr: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr] | None:
-    """The integers of a quotient of floats that stand for integers."""
+    """The integers of a quotient of floats that stand for integers, or of a product with a short fraction."""
+    match expr:
+        case sympy.Mul(args=(sympy.Float() as factor, ToFloat(args=(size,)))):
+            top, bottom = float(factor).as_integer_ratio()
+            return (top * size, sympy.Integer(bottom)) if abs(top) < 2**20 else None  # no product rounds
     if not isinstance(expr, (FloatTrueDiv, IntTrueDiv)):
         return None
     a, b = (

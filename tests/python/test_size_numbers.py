@@ -42,3 +42,14 @@ def test_sums_of_sizes_that_torch_has_found_equal() -> None:
     kerf.reset()
     compare(function, *call(10, 20, 18), calls=[call(12, 17, 19), call(5, 30, 13), call(0, 40, 8)])
     assert sum(len(c.externs) for c in kerf.compilations()) == 0
+
+
+def test_sizes_that_are_fractions_of_others() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        larger = torch.nn.functional.interpolate(x, scale_factor=1.5, mode="bilinear")
+        return larger, x.new_ones(int(x.shape[2] * 0.375)), x.new_ones(math.ceil(x.shape[3] * 2.25))
+
+    kerf.reset()
+    calls = [(torch.randn(1, 2, h, w),) for h, w in ((7, 5), (2, 16), (9, 3))]
+    compare(function, torch.randn(1, 2, 6, 8), dynamic=True, calls=calls)
+    assert sum(len(c.externs) for c in kerf.compilations()) == 0
