@@ -181,9 +181,11 @@ const ExternTable::Entry& ExternTable::entry(const target::ExternCall& call) con
 }
 
 runtime::HostTensor PythonHost::allocate(DType dtype, std::span<const int64_t> shape,
-                                         std::span<const int64_t> strides, void* wanted, void** data) {
+                                         std::span<const int64_t> strides, runtime::Place place,
+                                         void** data) {
   const int64_t bytes = runtime::span_elements(shape, strides) * byte_size(dtype);
-  if (bytes >= runtime::kBlockBytes) return allocate_block(bytes, wanted, dtype, shape, strides, data);
+  if (place.is_kept && bytes >= runtime::kBlockBytes)
+    return allocate_block(bytes, place.wanted, dtype, shape, strides, data);
   nb::gil_scoped_acquire gil;
   PyObject* tensor = empty_strided(dtype, shape, strides);
   DLTensor geometry;

@@ -40,7 +40,7 @@ class PythonHost final : public runtime::Host {
       : externs_(externs), inputs_(inputs) {}
 
   runtime::HostTensor allocate(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
-                               void* wanted, void** data) override;
+                               runtime::Place place, void** data) override;
   void release(runtime::HostTensor tensor) override;
   void drop_input(size_t index) override;
   runtime::HostTensor view(runtime::HostTensor base, std::span<const int64_t> shape,

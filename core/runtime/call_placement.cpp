@@ -12,9 +12,28 @@ namespace {
 // States of the region that are remembered: more than one where a loop holds results of the call before.
 constexpr size_t kMaxKnown = 4;
 
+// start: malloc gives the pages of larger blocks back (those of 32 MiB and more always), and they are new in each call. Where
+// late results are much of what a call needs, as in inference, warm pages are worth more than a smaller region.
+constexpr int64_t kMostLateBytes = int64_t{20} << 20;
+constexpr int64_t kMostLateShare = 4;  // of the region, a quarter
+
+// The step of the last library call; kStays if there is none.
+uint32_t last_library_call(const Plan& plan) {
+  uint32_t last = kStays;
+  for (uint32_t step = 0; step < plan.steps.size(); ++step)
+    if (std::holds_alternative<target::ExternCall>(plan.steps[step])) last = step;
+  return last;
+}
+
 }  // namespace
 
 CallPlacement::CallPlacement(const Plan& plan, const ShapeRecord& record) {
+  struct Result {
+    PlacedBlock block;
+    BufferIndex buffer;
+  };
+  const uint32_t last_call = last_library_call(plan);
+  std::vector<Result> late;
   for (BufferIndex i = 0; i < plan.buffers.size(); ++i) {
     const PlanBuffer& buffer = plan.buffers[i];
     if (!is_used(buffer)) continue;
@@ -28,10 +47,20 @@ CallPlacement::CallPlacement(const Plan& plan, const ShapeRecord& record) {
     const int64_t bytes =
         is_output ? span_elements(owner.shape, owner.strides) * byte_size(buffer.dtype) : record.blocks[i];
     if (bytes < kBlockBytes) continue;
-    blocks_.push_back({0, arena_bytes(bytes), buffer.first_step, is_output ? kStays : buffer.last_step});
-    buffers_.push_back(i);
+    const PlacedBlock block{0, arena_bytes(bytes), buffer.first_step, is_output ? kStays : buffer.last_step};
+    if (is_output && buffer.first_step > last_call) {
+      late.push_back({block, i});
+    } else {
+      blocks_.push_back(block);
+      buffers_.push_back(i);
+    }
   }
-  if (!blocks_.empty()) wanted_.resize(plan.buffers.size());
+  early_ = blocks_.size();
+  for (const Result& result : late) {
+    blocks_.push_back(result.block);
+    buffers_.push_back(result.buffer);
+  }
+  if (!blocks_.empty()) places_.resize(plan.buffers.size());
 }
 
 void CallPlacement::begin(BlockMemory& memory, std::span<const CallInput> inputs) {
@@ -42,8 +71,9 @@ void CallPlacement::begin(BlockMemory& memory, std::span<const CallInput> inputs
   region = memory.reserve(known.extent);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const PlacedBlock& block = known.blocks[i];
-    const bool fits = block.offset + block.bytes <= region.bytes;
-    wanted_[buffers_[i]] = fits ? region.begin + block.offset : nullptr;
+    const bool is_kept = i < early_ || known.late_are_kept;
+    const bool fits = is_kept && block.offset + block.bytes <= region.bytes;
+    places_[buffers_[i]] = {is_kept, fits ? region.begin + block.offset : nullptr};
   }
 }
 
@@ -60,13 +90,25 @@ void CallPlacement::find_ends(Region& region, std::span<const CallInput> inputs)
   }
 }
 
+CallPlacement::Known CallPlacement::place_all(std::vector<PlacedBlock> there) const {
+  Known all{std::move(there), blocks_, 0};
+  all.extent = place(all.blocks, all.there);
+  int64_t late_bytes = 0;
+  for (size_t i = early_; i < blocks_.size(); ++i) late_bytes += blocks_[i].bytes;
+  if (late_bytes == 0 || late_bytes > std::min(kMostLateBytes, all.extent / kMostLateShare)) return all;
+  Known early = all;
+  early.late_are_kept = false;
+  early.blocks.resize(early_);
+  early.extent = place(early.blocks, early.there);
+  early.blocks.resize(blocks_.size());
+  return all.extent - early.extent > late_bytes / 2 ? early : all;
+}
+
 const CallPlacement::Known& CallPlacement::placed(std::vector<PlacedBlock> there) {
   auto known = std::ranges::find(known_, there, &Known::there);
   if (known == known_.end()) {
-    std::vector<PlacedBlock> blocks = blocks_;
-    const int64_t extent = place(blocks, there);
     if (known_.size() == kMaxKnown) known_.pop_back();
-    known = known_.insert(known_.end(), {std::move(there), std::move(blocks), extent});
+    known = known_.insert(known_.end(), place_all(std::move(there)));
   }
   std::rotate(known_.begin(), known, known + 1);
   return known_.front();

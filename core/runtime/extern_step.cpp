@@ -143,7 +143,7 @@ TensorRef ExternFrame::as_planned(Host& host, size_t index, const TensorRef& got
   const Geometry& geometry = shape_.results[index];
   DType dtype = call_.results[index].dtype;
   void* data = nullptr;
-  HostTensor copy = host.allocate(dtype, geometry.shape, geometry.strides, nullptr, &data);
+  HostTensor copy = host.allocate(dtype, geometry.shape, geometry.strides, Place{}, &data);
   if (element_count(geometry.shape) > 0)
     copy_strided({static_cast<char*>(data), dtype, geometry.strides}, elements_of(got), geometry.shape);
   host.release(std::exchange(results_[index], copy));

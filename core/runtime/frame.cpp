@@ -128,12 +128,12 @@ void Frame::launch(const LaunchStep& step, const LaunchShape& shape) {
 void Frame::allocate(Host& host, BufferIndex buffer) {
   if (plan_.buffers[buffer].storage == Storage::arena) {
     if (int64_t bytes = record_->blocks[buffer])
-      memory_.pointers[buffer] = block_memory().take(bytes, placement_.wanted(buffer));
+      memory_.pointers[buffer] = block_memory().take(bytes, placement_.of(buffer).wanted);
     return;
   }
   const Geometry& geometry = record_->owners[buffer];
   memory_.owners[buffer] = host.allocate(plan_.buffers[buffer].dtype, geometry.shape, geometry.strides,
-                                         placement_.wanted(buffer), &memory_.pointers[buffer]);
+                                         placement_.of(buffer), &memory_.pointers[buffer]);
 }
 
 void Frame::release(Host& host, BufferIndex buffer) {

@@ -44,13 +44,18 @@ struct CallValue {
   std::string keyword;
 };
 
+// Where the memory of a new tensor comes from.
+struct Place {
+  bool is_kept = true;     // if it is large: from what is kept between calls (block_memory.h)
+  void* wanted = nullptr;  // its place there, if that is possible; null: any
+};
+
 class Host {
  public:
   virtual ~Host() = default;
-  // A new tensor of the host with this geometry; memory uninitialised. The reference belongs to the caller. `wanted`:
-  // where its block is to lie, if it gets one and that is possible; null: anywhere (block_memory.h).
+  // A new tensor of the host with this geometry; memory uninitialised. The reference belongs to the caller.
   virtual HostTensor allocate(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides,
-                              void* wanted, void** data) = 0;
+                              Place place, void** data) = 0;
   virtual void release(HostTensor tensor) = 0;
   // No later step reads input `index`, one with CallInput::may_drop, and no output needs it.
   virtual void drop_input(size_t index) = 0;

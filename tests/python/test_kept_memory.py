@@ -162,6 +162,23 @@ def test_threads_that_call_and_drop(double):
     assert not errors
 
 
+@pytest.mark.parametrize("rows, is_kept", [(N // 4, False), (N, True)], ids=["a part", "much"])
+def test_results_after_the_last_library_call_are_torchs_own_if_they_are_small(rows, is_kept):
+    def step(x, w):
+        e = x.sin()
+        product = e @ w
+        return e, product, product[:rows] * 3
+
+    x, w = torch.randn(N, N), torch.randn(N, N)
+    before = used()
+    e, product, late = torch.compile(step, backend="kerf")(x, w)
+    whole = 4 * N * N
+    assert (used() - before >= 2 * whole + 4 * late.numel()) == is_kept
+    assert used() - before >= 2 * whole
+    assert torch.equal(late, product[:rows] * 3)
+    assert late.untyped_storage().resizable() != is_kept
+
+
 def test_a_call_that_fails_leaves_nothing_in_use():
     table = torch.randn(N, N)
 

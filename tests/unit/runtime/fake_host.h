@@ -72,7 +72,7 @@ class FakeHost : public Host {
   const std::vector<size_t>& dropped() const { return dropped_; }
   bool is_live(HostTensor tensor) const { return live_.contains(static_cast<FakeTensor*>(tensor)); }
 
-  HostTensor allocate(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, void*,
+  HostTensor allocate(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides, Place,
                       void** data) override {
     FakeTensor* tensor = make(dtype, {shape.begin(), shape.end()}, {strides.begin(), strides.end()});
     *data = tensor->data;
