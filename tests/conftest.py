@@ -1,6 +1,7 @@
 """Every Python test starts without compiled code and with one seed; all share tests/python's modules.
 
-Tests compile what they test: the disk cache is off unless KERF_CACHE=1 says else. Passes are verified.
+Tests compile what they test: the disk cache is off unless KERF_CACHE=1 says otherwise. Every pass is
+verified.
 """
 
 import os
