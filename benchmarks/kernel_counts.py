@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fused kernels of a transformer layer, forward and backward: Kerf's for a GPU beside TorchInductor's.
 
-    benchmarks/kernel_counts.py --inductor --output counts.json      on a machine with a GPU; needs no Kerf
+    benchmarks/kernel_counts.py --inductor gpu --output counts.json  on a machine with a GPU; needs no Kerf
+    benchmarks/kernel_counts.py --inductor cpu --output counts.json  anywhere: of the graphs Kerf compiles
     benchmarks/kernel_counts.py counts.json                          anywhere; prints the table
 
 A layer is the difference between a model with three and with two of them; library calls (matrix products,
@@ -86,6 +87,46 @@ def inductor_launches(build: Build, layers: int) -> int:
     return sum(len(re.findall(r"^\s+triton_\w+\.run\(", code, re.MULTILINE)) for code in codes)
 
 
+class _Counted(Exception):
+    pass
+
+
+def inductor_nodes(build: Build, layers: int) -> int:
+    """Kernels that TorchInductor's scheduler is left with after fusion; nothing is compiled."""
+    from torch._functorch.aot_autograd import make_boxed_func
+    from torch._inductor import config, scheduler
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+
+    count = 0
+
+    def count_nodes(nodes: list[Any]) -> list[Any]:
+        nonlocal count
+        count += sum(isinstance(n, (scheduler.SchedulerNode, scheduler.FusedSchedulerNode)) for n in nodes)
+        raise _Counted
+
+    def inner(gm: torch.fx.GraphModule, inputs: Any, **options: Any) -> Callable[..., Any]:
+        try:
+            compile_fx_inner(gm, inputs, **options)
+        except Exception as error:
+            if not isinstance(error.__cause__ or error.__context__ or error, _Counted):
+                raise
+        return make_boxed_func(gm.forward)
+
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    function, inputs = build(layers)
+    is_model = isinstance(inputs, models.Workload)
+    compiled = torch.compile(
+        inputs.model if is_model else function, backend=lambda gm, x: compile_fx(gm, x, inner_compile=inner)
+    )
+    with config.patch(_post_fusion_custom_pass=count_nodes, force_disable_caches=True):
+        if is_model:
+            inputs.loss(compiled, inputs.inputs).backward()
+        else:
+            sum(r.sum() for r in pytree.tree_leaves(compiled(*inputs))).backward()
+    return count
+
+
 def per_layer(launches: Callable[..., int], name: str) -> int:
     few, more = (launches(CASES[name], layers) for layers in LAYERS)
     return more - few
@@ -95,14 +136,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("counts", nargs="?", type=Path, help="what --inductor wrote")
     parser.add_argument(
-        "--inductor", action="store_true", help="count TorchInductor's, on this machine's GPU"
+        "--inductor",
+        choices=("cpu", "gpu"),
+        help="count TorchInductor's: of the graphs for this machine's GPU, or of those for the CPU",
     )
     parser.add_argument("--output", type=Path, help="a file for the counts")
     options = parser.parse_args()
     if options.inductor:
         counts = {}
         for name in CASES:
-            counts[name] = per_layer(inductor_launches, name)
+            counts[name] = per_layer(inductor_launches if options.inductor == "gpu" else inductor_nodes, name)
             print(name, counts[name], flush=True)
         if options.output:
             options.output.write_text(json.dumps(counts, indent=1) + "\n")
