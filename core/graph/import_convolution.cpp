@@ -2,7 +2,12 @@
 // channels. As such they take 0.45 to 0.95 of the time of the library's convolution, forward and backward, f32 and
 // bf16 (two threads of a Xeon with AVX-512; images of 7 to 112 pixels a side, 16 to 2560 channels): no weight is
 // brought into a blocked order in each call, and the result goes where it was planned. All others are library calls.
+//
+// Of these the gradient of the weight of a depthwise convolution (every channel by itself) is a kernel where a window is
+// longer than 3: the library has no code of its own for it and pads every channel's weight to a block of 16 x 16. It then
+// takes 2 to 30 times as long, and up to 32 MB (docs/decisions/0033).
 #include "graph/import_call.h"
+#include "graph/window.h"
 
 namespace kerf::graph {
 
@@ -84,6 +89,59 @@ bool are_disjoint(const Patches& patches, size_t stride) {
   return true;
 }
 
+// The backward of a convolution of every channel by itself, with a call's arguments as import_convolution_backward has them.
+struct DepthwiseBackward {
+  const ImportCall& call;
+  Term grad, input, weight;
+
+  bool is_taken() const {
+    constexpr int64_t kLibraryWindow = 3;
+    const Shape& window = weight.type().shape;
+    if (!call.mask(10).at(1) || input.type().rank() != 4 || call.boolean(7)) return false;
+    for (const Term& term : {grad, input, weight})
+      if (term.dtype() != DType::f32) return false;
+    const bool is_depthwise = window[1].is_constant(1) && window[0].is_constant() &&
+                              call.size(9) == window[0] && input.type().shape[1] == window[0];
+    if (!is_depthwise || window[0].is_constant(1)) return false;
+    if (!window[2].is_constant() || !window[3].is_constant()) return false;
+    // At most this long, the library's own code for depthwise gradients takes less than a kernel's.
+    return std::max(window[2].constant(), window[3].constant()) > kLibraryWindow;
+  }
+
+  // For every place of the window the sum of what it saw, times the gradient of what came of it: [n, c, h, w, height, width].
+  // What lies outside of the image is not there: an infinite gradient meets no zero.
+  Term weight_gradient() const {
+    const Shape in = input.type().shape, out = grad.type().shape, taps = weight.type().shape;
+    Shape step = call.sizes(4), padding = call.sizes(5), dilation = call.sizes(6);
+    auto entry = [](const Shape& list, size_t d) { return list.at(list.size() == 1 ? 0 : d); };
+    std::vector<Windows> windows;
+    for (size_t d = 0; d < 2; ++d)
+      windows.push_back({.count = out[2 + d],
+                         .extent = taps[2 + d],
+                         .scale = entry(step, d),
+                         .shift = call.constant(0) - entry(padding, d),
+                         .divisor = call.constant(1),
+                         .dilation = entry(dilation, d)});
+    Term everywhere = call.term(call.builder.full({in[2], in[3]}, Scalar::of_int(DType::b1, 1)));
+    Term seen = window(input, windows, 0), is_inside = window(everywhere, windows, 0);
+    Term products = where(is_inside, seen * placed(grad, {0, 1, 2, 3}, 6), 0.0);
+    return call.term(call.builder.reshape(sum(products, {0, 2, 3}, false), taps));
+  }
+
+  // The library computes that of the weight, too, where it is asked for that of the bias.
+  ValueId input_gradient() const {
+    Call rest = call.call;
+    rest.arguments[10].value = ArgumentList{{true}, {false}, {false}};
+    return import_call(call.builder, rest)[0];
+  }
+
+  std::vector<ValueId> gradients() const {
+    const std::vector<int64_t> wanted = call.mask(10);
+    return {wanted[0] ? input_gradient() : call.zeros(0), weight_gradient(),
+            wanted[2] ? ValueId(sum(grad, {0, 2, 3}, false)) : call.zeros(2)};
+  }
+};
+
 }  // namespace
 
 // input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
@@ -109,8 +167,11 @@ Imported import_convolution(const ImportCall& call) {
 Imported import_convolution_backward(const ImportCall& call) {
   Term grad = call.tensor(0), input = call.tensor(1), weight = call.tensor(2);
   Patches patches{call, input.type(), weight.type(), grad.type().shape};
-  if (grad.dtype() != input.dtype() || !are_disjoint(patches, 4))
+  if (grad.dtype() != input.dtype() || !are_disjoint(patches, 4)) {
+    DepthwiseBackward depthwise{call, grad, input, weight};
+    if (depthwise.is_taken()) return depthwise.gradients();
     return decline("windows that overlap or leave gaps");
+  }
   Term rows = patches.pixels(grad);
   std::vector<int64_t> wanted = call.mask(10);
   std::vector<ValueId> results;

@@ -1,4 +1,4 @@
-"""Convolutions whose windows do not overlap: products of matrices, against eager's convolution."""
+"""Convolutions as products of matrices, and gradients of depthwise ones, against eager's convolution."""
 
 import compare
 import kerf
@@ -85,3 +85,65 @@ def test_infinities_stay_in_their_pixel() -> None:
     x = _randn(1, 4, 3, 3).detach()
     x[0, 1, 0, 0], x[0, 2, 1, 1], x[0, 0, 2, 2] = float("inf"), float("-inf"), float("nan")
     compare.compare(lambda x, w: F.conv2d(x, w), x, _randn(5, 4, 1, 1, seed=1).detach())
+
+
+def _depthwise(stride: int, padding: int, dilation: int):
+    return lambda x, w, b: torch.sin(F.conv2d(x, w, b, stride, padding, dilation, w.shape[0]))
+
+
+_DEPTHWISE = {
+    "plain": ((2, 16, 7, 9), (5, 5), 1, 2, 1),
+    "no padding": ((2, 16, 7, 9), (5, 5), 1, 0, 1),
+    "stride": ((3, 16, 10, 9), (5, 5), 2, 2, 1),
+    "dilation": ((2, 16, 11, 9), (4, 5), 1, 3, 2),
+    "oblong": ((2, 16, 7, 9), (7, 2), 1, 3, 1),
+    "one row": ((2, 16, 1, 3), (5, 5), 1, 2, 1),
+    "two channels": ((2, 2, 6, 6), (5, 5), 1, 2, 1),
+    "image at a time": ((1, 33, 8, 8), (5, 5), 1, 4, 1),
+    "no image": ((0, 16, 7, 9), (5, 5), 1, 2, 1),
+    "long folds": ((4, 8, 40, 41), (5, 5), 1, 2, 1),
+}
+
+
+@pytest.mark.parametrize("shape, window, stride, padding, dilation", _DEPTHWISE.values(), ids=_DEPTHWISE)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["rows", "last"])
+def test_depthwise(shape, window, stride, padding, dilation, layout) -> None:
+    x = _randn(*shape).detach().to(memory_format=layout).requires_grad_()
+    weight, bias = _randn(shape[1], 1, *window, seed=1), _randn(shape[1], seed=2)
+    compare.compare(_depthwise(stride, padding, dilation), x, weight, bias, train=True)
+    assert "[true, false, false]" in "".join(compilation.graph_text for compilation in kerf.compilations())
+
+
+def test_depthwise_with_frozen_parts() -> None:
+    x, weight, bias = _randn(2, 16, 7, 9), _randn(16, 1, 5, 5, seed=1), _randn(16, seed=2)
+    compare.compare(_depthwise(1, 2, 1), x.detach(), weight, bias, train=True)
+    assert "aten.convolution_backward.default" not in _externs()
+    compare.compare(_depthwise(1, 2, 1), x, weight, None, train=True)
+    compare.compare(_depthwise(1, 2, 1), x, weight.detach(), bias, train=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=["bf16", "f64"])
+def test_depthwise_of_other_dtypes(dtype: torch.dtype) -> None:
+    x, weight = _randn(2, 16, 7, 9, dtype=dtype), _randn(16, 1, 5, 5, dtype=dtype, seed=1)
+    compare.compare(_depthwise(1, 2, 1), x, weight, None, train=True)
+
+
+def test_depthwise_with_sizes_that_change() -> None:
+    weight, bias = _randn(8, 1, 5, 5, seed=1), _randn(8, seed=2)
+    shapes = [(2, 8, 5, 7), (3, 8, 4, 9), (1, 8, 12, 6)]
+    calls = [(_randn(*shape, seed=i), weight, bias) for i, shape in enumerate(shapes)]
+    compare.compare(_depthwise(1, 2, 1), *calls[0], train=True, dynamic=True, calls=calls)
+
+
+def test_depthwise_with_infinite_gradients_at_the_edge() -> None:
+    x, weight = _randn(1, 8, 6, 6), _randn(8, 1, 5, 5, seed=1)
+    grad = torch.ones(1, 8, 6, 6)
+    grad[0, 0, 0, 0], grad[0, 3, 5, 2] = float("inf"), float("nan")
+
+    def gradient(convolve) -> torch.Tensor:
+        return torch.autograd.grad(convolve(x, weight, None), weight, grad)[0]
+
+    got = gradient(torch.compile(lambda x, w, b: F.conv2d(x, w, b, 1, 2, 1, 8), backend="kerf"))
+    finite = got[0, 0].isfinite()  # places of the window that lie outside of the image at its first pixel
+    assert finite[:2].all() and finite[:, :2].all() and not finite[2:, 2:].any()
+    assert got[3, 0, 3:].isfinite().all() and got[3, 0, :3].isnan().all()
