@@ -43,7 +43,10 @@ Compiled build(const graph::Graph& input, std::shared_ptr<sym::Context> context,
                const target::CpuTarget& target, const CompileOptions& options, Stages& stages) {
   target::Router router;
   graph::Graph graph = optimize_graph(input, stages, router);
-  loop::Program fused = make_program(graph, stages);
+  sched::Limits limits;
+  // Joined groups save a launch, and steps were no faster on the CPU (docs/decisions/0034).
+  limits.fuse.alike.max_elements = 0;
+  loop::Program fused = make_program(graph, stages, {}, limits);
   loop::Program program = schedule_program(fused, target, stages);
   BuiltKernels kernels = build_and_keep(program, target, options.opt_level, stages);
 
