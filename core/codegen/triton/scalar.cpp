@@ -19,8 +19,17 @@ std::string filled(std::string_view form, std::span<const Tile> x) {
   return text;
 }
 
-std::string cast(const Tile& x, DType from, DType to) {
+// bishengir leaves out casts to an integer and back, and with them that the digits after the point are lost: they are cut
+// off before.
+std::string whole(Emission& e, const Tile& x, DType from) {
+  std::string wide = from == DType::f32 ? x.text : e.define("wide", x.text + ".to(tl.float32)");
+  return e.define("whole", fmt::format("tl.where({0} < 0.0, tl.ceil({0}), tl.floor({0}))", wide));
+}
+
+std::string cast(Emission& e, const Tile& x, DType from, DType to) {
   if (to == DType::b1) return fmt::format("{} != 0", x.text);
+  if (e.dialect == Dialect::ascend && is_floating(from) && is_integer(to))
+    return fmt::format("{}.to({})", whole(e, x, from), dtype_text(to));
   if (from == DType::u8 && is_floating(to))
     return fmt::format("{}.to(tl.int32).to({})", x.text, dtype_text(to));
   return fmt::format("{}.to({})", x.text, dtype_text(to));
@@ -37,7 +46,7 @@ std::string custom(Emission& e, const loop::Value& value, std::span<const Tile> 
       bool literals = x[1].literal && x[2].literal;
       return literals && value.dtype != DType::f32 ? text + ".to(" + dtype_text(value.dtype) + ")" : text;
     }
-    case ScalarOp::cast: return cast(x[0], operand, value.dtype);
+    case ScalarOp::cast: return cast(e, x[0], operand, value.dtype);
     case ScalarOp::bitcast: return fmt::format("{}.to({}, bitcast=True)", x[0].text, dtype_text(value.dtype));
     case ScalarOp::not_: return filled(value.dtype == DType::b1 ? "{0} == 0" : "~{0}", x);
     case ScalarOp::sign:
