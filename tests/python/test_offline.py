@@ -242,6 +242,16 @@ def test_a_kernel_that_writes_more_than_it_should_is_seen(tmp_path):
         kernel_main.check(_Writes([3.0, 4.0]), info, tmp_path / "k.npz")
 
 
+def test_bools_between_those_of_a_kernel_stay_as_they_were(tmp_path):
+    """Copies of a bool tensor make 1 of any other byte than 0."""
+    numpy.savez(tmp_path / "k.npz", y_at=numpy.array([1]), y=numpy.array([True]))
+    info = {"name": "k", "target": "cpu", "grid": [[2, 1]], "cut": {}, "blocks": [{}], "sizes": {}}
+    info |= {"buffers": [{"name": "y", "dtype": "bool", "cut_elements": 3, "mode": "out"}], "tolerance": 0}
+    kernel_main.check(_Writes([True, True, True]), info, tmp_path / "k.npz")
+    with pytest.raises(AssertionError, match="k: something is written to y outside its domain"):
+        kernel_main.check(_Writes([True, True, False]), info, tmp_path / "k.npz")
+
+
 def test_equal_kernels_are_saved_once(tmp_path):
     def model(x, w):
         return torch.tanh(torch.tanh(x @ w) @ w)

@@ -22,8 +22,13 @@ DTYPES = {
 
 
 def make_buffer(position, buffer, fill=0x5A):
-    """The data of a buffer: inputs by a formula over element and position, outputs every byte `fill`."""
+    """The data of a buffer: inputs by a formula over element and position, outputs every byte `fill`.
+
+    Bools alternate, as copies of other bytes need not be those bytes.
+    """
     dtype, count = DTYPES[buffer["dtype"]], buffer["cut_elements"]
+    if buffer["mode"] == "out" and dtype == torch.bool:
+        return (torch.arange(count) + fill) % 2 == 0
     if buffer["mode"] == "out":
         return torch.full((count * dtype.itemsize,), fill, dtype=torch.uint8).view(dtype)
     mask = numpy.uint64(0xFFFFFFFF)
