@@ -24,6 +24,12 @@ _RESAMPLED = [
     for name in ("upsample_nearest", "_upsample_nearest_exact")
     for dims in (1, 2, 3)
 ]
+# Tracing finds no shapes of these when sizes are symbols.
+_GRADIENTS = [
+    overload
+    for op in _RESAMPLED
+    if (overload := getattr(torch.ops.aten, f"{op.__name__}_backward").default) not in decomposition_table
+]
 # The pieces of this one count what stands behind the first -1 of a row as labels.
 _WHOLE = [*_RESAMPLED, torch.ops.aten.multilabel_margin_loss_forward]
 # Of integers, these are eager's kernels in fixed point, which round otherwise than the pieces; of floats the
@@ -60,6 +66,7 @@ def whole_operators() -> Iterator[None]:
     traced = {o: decomposition_table[o] for o in _GEOMETRIES if o in decomposition_table}
     for overload, pieces in traced.items():
         decomposition_table[overload] = _with_geometry(_GEOMETRIES[overload], pieces)
+    decomposition_table.update(dict.fromkeys(_GRADIENTS, _like_input))
     # Tracing of sizes that do not change asks these before the table.
     for overload, geometry in _GEOMETRIES.items():
         if DispatchKey.Meta in overload.py_kernels:
@@ -71,6 +78,8 @@ def whole_operators() -> Iterator[None]:
         yield
     finally:
         decomposition_table.update(traced)
+        for overload in _GRADIENTS:
+            del decomposition_table[overload]
         _forget_fakes()
         for overload, kept in zip(overloads, kernels, strict=True):
             overload.py_kernels.clear()
@@ -82,6 +91,10 @@ def _by_size(resample: Any, x: torch.Tensor, size: Any, factors: Any) -> torch.T
     """The overload `vec`, whose own kernel takes no symbolic sizes."""
     sizes = upsample_compute_output_size(x.size(), size, factors)
     return resample(x, sizes, *(factors or [None] * len(sizes)))
+
+
+def _like_input(gradient: torch.Tensor, _: Any, input_size: Any, *factors: Any) -> torch.Tensor:
+    return gradient.new_empty(input_size)
 
 
 def _in_pieces(resample: Any, pieces: Any, x: torch.Tensor, size: Any, align: bool, factors: Any) -> Any:

@@ -53,3 +53,16 @@ def test_sizes_that_are_fractions_of_others() -> None:
     calls = [(torch.randn(1, 2, h, w),) for h, w in ((7, 5), (2, 16), (9, 3))]
     compare(function, torch.randn(1, 2, 6, 8), dynamic=True, calls=calls)
     assert sum(len(c.externs) for c in kerf.compilations()) == 0
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_gradients_of_resampling_to_sizes_that_change(mode: str) -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        size = (y.shape[2] * 2, 3, y.shape[4] + 1)
+        resample = torch.nn.functional.interpolate
+        return resample(x, size=x.shape[2] + 4, mode=mode).sin(), resample(y, size=size, mode=mode).sin()
+
+    def call(*sizes: int) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.randn(s, requires_grad=True) for s in ((2, 3, sizes[0]), (1, 2, *sizes)))
+
+    compare(function, *call(9, 4, 5), train=True, dynamic=True, calls=[call(5, 6, 3), call(12, 2, 7)])
