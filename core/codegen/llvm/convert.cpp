@@ -57,8 +57,8 @@ Operand integer_to(Emission& e, DType from, const Operand& x, DType to) {
 
 // LLVM looks through what it knows to be widened, compares narrow values, and then takes x < 0 ? 0 : x for a maximum of any
 // zero: -0.0 became 0.0 (seen with LLVM 19). The fence is no instruction.
-Operand widened(Emission& e, const Operand& x, Prim to, std::string_view hint) {
-  return e.b.intrinsic("arithmetic.fence", {e.b.convert("fpext", x, to, hint)}, hint);
+Operand widened_half(Emission& e, const Operand& x) {
+  return e.b.intrinsic("arithmetic.fence", {e.b.convert("fpext", x, Prim::f32, "wide")}, "wide");
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16
 
 Operand widen(Emission& e, DType from, const Operand& bits) {
   if (from == DType::f16) {
-    return widened(e, e.b.convert("bitcast", bits, Prim::half, "half"), Prim::f32, "wide");
+    return widened_half(e, e.b.convert("bitcast", bits, Prim::half, "half"));
   }
   Operand word = e.b.convert("zext", bits, Prim::i32, "word");
   return e.b.convert("bitcast", e.b.binary("shl", word, int_constant(Prim::i32, 16), "word"), Prim::f32,
@@ -86,7 +86,7 @@ Operand emit_cast(Emission& e, const Application& a) {
   Operand x = is_narrow(a.operand_type) ? widen(e, a.operand_type, a.x[0]) : a.x[0];
   if (a.type == DType::b1) return b.compare("fcmp une", x, zero_of(x.type), "cast");
   if (!is_floating(a.type)) return real_to_integer(e, x, a.type);
-  if (a.type == DType::f64) return x.type.prim == Prim::f64 ? x : widened(e, x, Prim::f64, "cast");
+  if (a.type == DType::f64) return x.type.prim == Prim::f64 ? x : b.convert("fpext", x, Prim::f64, "cast");
   Operand single = x.type.prim == Prim::f64 ? b.convert("fptrunc", x, Prim::f32, "cast") : x;
   return is_narrow(a.type) ? narrow(e, a.type, single) : single;
 }
