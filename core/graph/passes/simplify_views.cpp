@@ -6,6 +6,7 @@
 // copy keeps apart. All other values are ours to place.
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "graph/passes/passes.h"
 #include "graph/passes/rewrite.h"
@@ -21,11 +22,19 @@ const Node& producer(const Graph& graph, ValueId value) { return graph.nodes[gra
 
 // A sum begins with +0.0, so it is never -0.0, and neither is what is made of such by moving.
 bool is_never_negative_zero(const Graph& graph, ValueId value) {
-  const Node& node = producer(graph, value);
-  if (!is_floating(graph.type(value).dtype)) return true;
-  if (node.op == Op::reduce) return node.get<ops::ReduceOp>(Attr::op) == ops::ReduceOp::sum;
-  return (info(node.op).family == Family::view || node.op == Op::cat) &&
-         std::ranges::all_of(node.operands, [&](ValueId v) { return is_never_negative_zero(graph, v); });
+  std::vector<ValueId> open{value};
+  std::set<ValueId> seen{value};  // pieces of one value meet again
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    const Node& node = producer(graph, id);
+    if (!is_floating(graph.type(id).dtype)) continue;
+    if (node.op == Op::reduce && node.get<ops::ReduceOp>(Attr::op) == ops::ReduceOp::sum) continue;
+    if (info(node.op).family != Family::view && node.op != Op::cat) return false;
+    for (ValueId operand : node.operands)
+      if (seen.insert(operand).second) open.push_back(operand);
+  }
+  return true;
 }
 
 bool sums_single_elements(const Graph& graph, const Node& node) {
