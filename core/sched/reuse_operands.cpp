@@ -122,11 +122,23 @@ class Reuser {
     return b.kind != loop::BufferKind::input && b.pieces == 0 && first_[buffer] == step_;
   }
 
+  // The library chooses strides of dimensions of size 1, and of tensors without elements, and callers see them.
+  bool shows_strides(BufferIndex buffer) const {
+    const sym::Facts facts = loop::facts_of(result_.sizes);
+    return std::ranges::any_of(result_.outputs, [&](const target::ProgramOutput& output) {
+      return output.kind == target::ProgramOutput::Kind::tensor && output.view.buffer == buffer &&
+             !std::ranges::all_of(output.view.shape, [&](Expr size) {
+               return sym::provably_less(result_.context->constant(1), size, facts);
+             });
+    });
+  }
+
   bool may_join(const loop::Launch& launch, const IdVector<BufferId, BufferUse>& uses,
                 std::pair<BufferId, BufferIndex> in, std::pair<BufferId, BufferIndex> out) const {
     const loop::ProgramBuffer &read = result_.buffers[in.second], &written = result_.buffers[out.second];
     const BufferUse &loads = uses[in.first], &stores = uses[out.first];
     if (read.dtype != written.dtype || read.elements != written.elements) return false;
+    if (read.written_by_extern && shows_strides(out.second)) return false;
     if (loads.loads != 1 || stores.stores != 1 || stores.loads != 0) return false;
     if (std::ranges::count(launch.arguments, in.second) != 1) return false;
     const Access &load = *loads.first, &store = *stores.first;

@@ -6,7 +6,8 @@
 // as many iterations as the buffer has elements. The store then hits each element once, as the kernel writes all of them. The
 // two become one buffer of the program, an `inout` of that kernel.
 //
-// Temporaries that library calls touch take part where the call is one whose result shares memory with nothing.
+// Temporaries that library calls touch take part where the call is one whose result shares memory with nothing, and become
+// outputs where their strides leave no choice.
 //
 // Runs before schedules are chosen, after all that merges or repeats statements.
 #include "loop/program.h"

@@ -37,7 +37,7 @@ def compare(
         referee = _observe(double_function, double_function, _double(_clone(arguments)), train)
         got = _observe(compiled, compiled_function, _clone(arguments), train)
         assert got["structure"] == eager["structure"]
-        assert got["geometry"] == eager["geometry"]
+        assert got["geometry"] == eager["geometry"], (got["geometry"], eager["geometry"])
         assert_close(got["tensors"], [eager["tensors"]], referee["tensors"], signed_zeros=signed_zeros)
 
 
