@@ -59,6 +59,7 @@ class ProgramVerifier {
     for (BufferIndex i = 0; i < program_.buffers.size(); ++i) {
       const ProgramBuffer& buffer = program_.buffers[i];
       check_expression(buffer.elements);
+      written_[i] = buffer.elements.is_constant(0);
       if (buffer.kind != BufferKind::input) continue;
       written_[i] = true;
       if (buffer.input_index < 0) error("buffers", "%{} does not say which input it is", i);

@@ -8,7 +8,7 @@
 //   kernels    each kernel is valid
 //   arguments  a launch names one buffer for each kernel buffer that is not local, of the same dtype, and not
 //              provably smaller; what the kernel writes is not also another argument
-//   order      a temporary or output is written before it is read
+//   order      a temporary or output is written before it is read, if it has elements
 //
 // Not checked: that views lie inside their buffers, and dtypes of extern calls (the executor checks results).
 #include <string>

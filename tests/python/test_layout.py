@@ -151,3 +151,8 @@ def test_lazy_conjugation_and_negation(function: Callable[[torch.Tensor], torch.
         torch.testing.assert_close(torch.compile(function, backend="kerf")(x), function(x))
     for x in (plain.conj().imag, plain.conj().imag[::2].mT, plain.conj().imag[1].expand(3, 4)):
         torch.testing.assert_close(torch.compile(torch.exp, backend="kerf")(x), x.exp())
+
+
+def test_results_that_nothing_writes() -> None:
+    """A cat of nothing has no pieces, and so no kernel."""
+    compare(lambda x: (torch.cat([x, x * 2]), x.sum(0)), torch.randn(0, 3))
