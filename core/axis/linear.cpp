@@ -29,6 +29,18 @@ std::optional<LinearForm> plain_form(Expr expr, std::span<const AxisInfo> axes) 
   return form;
 }
 
+// The digits as a number of their own: strides from 1.
+std::vector<Digit> from_one(std::span<const Digit> digits, std::span<const AxisInfo> axes,
+                            sym::Context& context) {
+  std::vector<Digit> result;
+  Expr stride = context.constant(1);
+  for (const Digit& digit : digits) {
+    result.push_back({digit.axis, stride});
+    stride = stride * axes[digit.axis].extent;
+  }
+  return result;
+}
+
 }  // namespace
 
 std::optional<LinearForm> linear_form(Expr expr, std::span<const AxisInfo> axes) {
@@ -121,18 +133,6 @@ std::vector<sym::Substitution> invert(std::span<const Digit> digits, std::span<c
     map.push_back({axis.symbol, sym::simplify(value, facts)});
   }
   return map;
-}
-
-// The digits as a number of their own: strides from 1.
-static std::vector<Digit> from_one(std::span<const Digit> digits, std::span<const AxisInfo> axes,
-                                   sym::Context& context) {
-  std::vector<Digit> result;
-  Expr stride = context.constant(1);
-  for (const Digit& digit : digits) {
-    result.push_back({digit.axis, stride});
-    stride = stride * axes[digit.axis].extent;
-  }
-  return result;
 }
 
 std::vector<sym::Substitution> match_digits(std::span<const Digit> digits, std::span<const AxisInfo> axes,

@@ -62,12 +62,6 @@ sym::Expr run_value(const DigitRun& run, std::span<const AxisInfo> axes);
 std::vector<sym::Substitution> invert(std::span<const Digit> digits, std::span<const AxisInfo> axes,
                                       sym::Expr position, const sym::Facts& facts);
 
-// Solves dense(axes) == dense(others) for the axes of `digits`; `other_digits` are those of the other number, which takes as many
-// values. Equal to inverting that number, but where both have a place of one stride they are solved apart: mostly an axis is an axis.
-std::vector<sym::Substitution> match_digits(std::span<const Digit> digits, std::span<const AxisInfo> axes,
-                                            std::span<const Digit> other_digits,
-                                            std::span<const AxisInfo> others, const sym::Facts& facts);
-
 // Solves dense(axes) == dense(others) for the axes of `digits`; `other_digits` are those of the other number, of as many values.
 // What inverting that number gives, at less cost: what lies between two strides that both have is solved alone, and mostly an
 // axis is an axis.
