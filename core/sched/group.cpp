@@ -46,10 +46,6 @@ Grouping Grouper::run() {
   return std::move(result_);
 }
 
-uint32_t Grouper::runs_at(size_t step) const {
-  return result_.group_of[step] ? result_.groups[*result_.group_of[step]].position : result_.position[step];
-}
-
 // Kernels that update a buffer or overwrite an input are ordered against others by their place alone.
 bool Grouper::may_be_merged(size_t step) const {
   return std::all_of(
@@ -114,7 +110,8 @@ std::optional<uint32_t> Grouper::common_position(size_t id, size_t step) const {
   bool ready = true;
   for (BufferIndex buffer : traffic_.steps[step].reads)
     for (size_t writer : traffic_.writers[buffer])
-      if (writer < step && result_.group_of[writer] != id) ready = ready && runs_at(writer) < g.position;
+      if (writer < step && result_.group_of[writer] != id)
+        ready = ready && result_.runs_at(writer) < g.position;
   if (ready && reads_are_stable(step)) return g.position;
   if (outside_consumers_[id] > 0) return std::nullopt;
   for (const Member& member : g.members)

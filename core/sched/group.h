@@ -74,6 +74,10 @@ struct Grouping {
   std::vector<std::optional<size_t>> group_of;     // per step
   std::vector<uint32_t> position;                  // per step without a group: where it runs
   std::vector<std::unique_ptr<const Nest>> nests;  // per step; members point to them
+
+  uint32_t runs_at(size_t step) const {
+    return group_of[step] ? groups[*group_of[step]].position : position[step];
+  }
 };
 
 // How many outer iterations must be left for threads where columns are summed.

@@ -50,7 +50,6 @@ class Grouper {
   // --- facts
   const loop::Launch& launch(size_t step) const { return std::get<loop::Launch>(program_.steps[step]); }
   Group& group(size_t id) { return result_.groups[id]; }
-  uint32_t runs_at(size_t step) const;
   bool has_member(size_t id, size_t step) const;
   bool may_be_merged(size_t step) const;
   bool reads_are_stable(size_t step) const;

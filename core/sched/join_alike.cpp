@@ -61,13 +61,9 @@ class Joiner {
         if (!traffic_.is_stable(buffer, program_)) return std::nullopt;
         for (size_t writer : traffic_.writers[buffer])
           if (std::ranges::find(g.members, writer, &Member::step) == g.members.end())
-            ready = std::max(ready, runs_at(writer) + 1);
+            ready = std::max(ready, grouping_.runs_at(writer) + 1);
       }
     return ready;
-  }
-
-  uint32_t runs_at(size_t step) const {
-    return grouping_.group_of[step] ? group(*grouping_.group_of[step]).position : grouping_.position[step];
   }
 
   static int64_t elements_of(const Group& g) {

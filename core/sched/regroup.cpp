@@ -58,7 +58,7 @@ bool Grouper::collect_copies(size_t id, BufferIndex buffer, std::vector<const Me
   if (traffic_.writers[buffer].size() != 1) return true;
   size_t step = traffic_.writers[buffer][0];
   if (has_member(id, step)) return true;
-  if (!result_.group_of[step] || runs_at(step) >= result_.groups[id].position) return true;
+  if (!result_.group_of[step] || result_.runs_at(step) >= result_.groups[id].position) return true;
   const Group& from = result_.groups[*result_.group_of[step]];
   auto member =
       std::find_if(from.members.begin(), from.members.end(), [&](const Member& m) { return m.step == step; });
@@ -140,7 +140,7 @@ bool Grouper::merge_into(size_t id, size_t later) {
     if (!reads_are_stable(member.step)) return false;
     for (BufferIndex buffer : traffic_.steps[member.step].reads)
       for (size_t writer : traffic_.writers[buffer])
-        if (!has_member(later, writer) && runs_at(writer) >= group(id).position) return false;
+        if (!has_member(later, writer) && result_.runs_at(writer) >= group(id).position) return false;
   }
   Group merged = group(id);
   for (const Member& member : from.members) {

@@ -10,7 +10,8 @@
 
 namespace kerf::sched {
 
-// Of the target; these are the CPU's. Tests set others to reach small programs.
+// Of the target; these are the CPU's, but for alike groups, which it keeps apart (driver/compile.cpp). Tests set others to
+// reach small programs.
 struct FuseLimits {
   PieceLimits pieces;
   ColumnLimits columns;
